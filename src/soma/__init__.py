@@ -1,0 +1,52 @@
+"""Compose preprocessing and PyTorch modules into one graph; fit it, cache it, train it.
+
+Start with `Filter` and `Graph`; `DifferentiableFilter` is a filter with a torch module
+inside. Everything is loaded when it is first used, so `import soma` brings no torch.
+"""
+
+from typing import TYPE_CHECKING
+
+from soma import _extras, errors
+from soma.core import Filter, FilterKind, FilterMeta, Inputs, StreamMode
+
+if TYPE_CHECKING:
+    from soma.compiler import CompileMode, Compiler, ExecutionPlan
+    from soma.core import Diagnostic
+    from soma.graph import Graph
+    from soma.training import DifferentiableFilter
+
+__version__ = "0.1.0"
+
+_LATE = {
+    "CompileMode": "soma.compiler",
+    "Compiler": "soma.compiler",
+    "Diagnostic": "soma.core",
+    "DifferentiableFilter": "soma.training",
+    "ExecutionPlan": "soma.compiler",
+    "Graph": "soma.graph",
+}
+
+__all__ = [
+    "CompileMode",
+    "Compiler",
+    "Diagnostic",
+    "DifferentiableFilter",
+    "ExecutionPlan",
+    "Filter",
+    "FilterKind",
+    "FilterMeta",
+    "Graph",
+    "Inputs",
+    "StreamMode",
+    "errors",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LATE:
+        raise AttributeError(f"module 'soma' has no attribute {name!r}")
+    return getattr(_extras.require(_LATE[name], extra="torch"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

@@ -1,0 +1,32 @@
+"""Optional libraries: loaded late, and a kind word when they are missing."""
+
+import sys
+from importlib import import_module
+from types import ModuleType
+
+from soma.errors import MissingExtra
+
+DIST = "soma-graph"  # the name on the package index; `soma` there is another project
+
+
+def require(module: str, *, extra: str) -> ModuleType:
+    """Import and return a library, or a room of ours that needs one.
+
+    Raises:
+        MissingExtra: a library is not installed; the message tells the command.
+    """
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as missing:
+        library = (missing.name or module).partition(".")[0]
+        if library == "soma":
+            raise  # ours, and so a mistake of ours
+        raise MissingExtra(
+            f"`{module}` needs {library}, which is not installed. "
+            f"Install it with: pip install '{DIST}[{extra}]'"
+        ) from missing
+
+
+def loaded(module: str) -> ModuleType | None:
+    """Return a library if this process has imported it already, without importing it."""
+    return sys.modules.get(module)

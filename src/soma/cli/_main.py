@@ -1,0 +1,15 @@
+"""The command `soma`."""
+
+import click
+
+from soma import __version__
+from soma._extras import DIST
+
+
+@click.group(
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Read next: README.md, and `make demo` in a checkout.",
+)
+@click.version_option(__version__, "-V", "--version", package_name=DIST, prog_name="soma")
+def main() -> None:
+    """Compose preprocessing and PyTorch modules into one graph; fit it, cache it, train it."""

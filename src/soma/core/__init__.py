@@ -1,0 +1,72 @@
+"""The words everything else is said in: filters, expressions, topology, events, diagnostics.
+
+Start with `_filter.py`; then `_expression.py` (`>>` and `|`) and `_topology.py`. The
+compiler, one floor up, judges a topology.
+"""
+
+from soma.core._diagnostic import Diagnostic, Label, Level
+from soma.core._event import (
+    EpochFinished,
+    Event,
+    Listener,
+    Listeners,
+    NodeFailed,
+    NodeFinished,
+    NodeStarted,
+    Phase,
+    StepFinished,
+    Tap,
+    TrainingFinished,
+    TrainingStarted,
+)
+from soma.core._expression import Chain, Composable, Expression, Fork, as_composable
+from soma.core._filter import (
+    Arguments,
+    Filter,
+    FilterKind,
+    FilterMeta,
+    StreamMode,
+    has_module,
+    needs_fit,
+)
+from soma.core._inputs import Inputs, per_root
+from soma.core._topology import Inlined, Link, Node, NodeId, Topology, Wiring, snake_case
+
+__all__ = [
+    "Arguments",
+    "Chain",
+    "Composable",
+    "Diagnostic",
+    "EpochFinished",
+    "Event",
+    "Expression",
+    "Filter",
+    "FilterKind",
+    "FilterMeta",
+    "Fork",
+    "Inlined",
+    "Inputs",
+    "Label",
+    "Level",
+    "Link",
+    "Listener",
+    "Listeners",
+    "Node",
+    "NodeFailed",
+    "NodeFinished",
+    "NodeId",
+    "NodeStarted",
+    "Phase",
+    "StepFinished",
+    "StreamMode",
+    "Tap",
+    "Topology",
+    "TrainingFinished",
+    "TrainingStarted",
+    "Wiring",
+    "as_composable",
+    "has_module",
+    "needs_fit",
+    "per_root",
+    "snake_case",
+]

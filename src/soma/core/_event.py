@@ -1,0 +1,119 @@
+"""What the engine and the training loop say while they work: frozen data, no calls.
+
+Whoever listens (a progress bar, a run directory, an audit) gets each event once, in order.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Literal
+
+from soma.core._topology import NodeId
+
+Phase = Literal["fit", "forward", "train"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeStarted:
+    """A node begins its turn."""
+
+    node: NodeId
+    phase: Phase
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeFinished:
+    """A node has ended its turn, after `seconds`."""
+
+    node: NodeId
+    phase: Phase
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeFailed:
+    """A node raised."""
+
+    node: NodeId
+    phase: Phase
+    error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepFinished:
+    """An optimizer step was taken; `step` counts from 0."""
+
+    step: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingStarted:
+    """`fit` begins to train: what it minimises, and for how long."""
+
+    epochs: int
+    steps_per_epoch: int | None
+    losses: tuple[tuple[NodeId, str], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochFinished:
+    """One pass over the data has ended; losses are means over its rows."""
+
+    epoch: int
+    loss: float
+    validation_loss: float | None
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingFinished:
+    """`fit` has ended its training, also when it was interrupted."""
+
+
+Event = (
+    NodeStarted
+    | NodeFinished
+    | NodeFailed
+    | StepFinished
+    | TrainingStarted
+    | EpochFinished
+    | TrainingFinished
+)
+Listener = Callable[[Event], None]
+Tap = Callable[[NodeId, object], None]
+
+
+class Listeners:
+    """Who is told of the events and of the nodes' own outputs; empty means nobody asks."""
+
+    def __init__(self) -> None:
+        self.events: list[Listener] = []
+        self.taps: list[Tap] = []
+
+    def __bool__(self) -> bool:
+        return bool(self.events or self.taps)
+
+    def say(self, event: Event) -> None:
+        """Hand one event to every listener."""
+        for listener in tuple(self.events):
+            listener(event)
+
+    def show(self, node: NodeId, value: object) -> None:
+        """Hand one node's own output to every tap."""
+        for tap in tuple(self.taps):
+            tap(node, value)
+
+    @contextmanager
+    def listening(self, listener: Listener | None = None, tap: Tap | None = None) -> Iterator[None]:
+        """Listen inside a `with`: events to `listener`, every node's output to `tap`."""
+        if listener is not None:
+            self.events.append(listener)
+        if tap is not None:
+            self.taps.append(tap)
+        try:
+            yield
+        finally:
+            if listener is not None:
+                self.events.remove(listener)
+            if tap is not None:
+                self.taps.remove(tap)

@@ -1,0 +1,90 @@
+"""What `>>` and `|` build: a small tree of chains and forks.
+
+Building one is constant work per operator, so long chains stay cheap; the tree is
+flattened once, by `_topology.py`, which is the next file on the path.
+"""
+
+from collections.abc import Sequence
+
+from soma.errors import NotAFilter
+
+
+class Composable:
+    """Anything that may stand in an expression: a filter, a graph, an expression."""
+
+    __slots__ = ()
+
+    def __rshift__(self, right: object) -> "Chain":
+        """`a >> b`: what `a` gives goes into `b`; a fork on the left is a fan-in."""
+        return Chain(self, as_composable(right, "on the right of `>>`"))
+
+    def __rrshift__(self, left: object) -> "Chain":
+        return Chain(as_composable(left, "on the left of `>>`"), self)
+
+    def __or__(self, right: object) -> "Fork":
+        """`a | b`: both get the same input."""
+        return Fork((self, as_composable(right, "on the right of `|`")))
+
+    def __ror__(self, left: object) -> "Fork":
+        return Fork((as_composable(left, "on the left of `|`"), self))
+
+    def inlined(self) -> "Composable":
+        """Return what a topology declares for this part; a graph gives its inside."""
+        return self
+
+
+class Expression(Composable):
+    """A filter, a chain or a fork: what can also be connected in words."""
+
+    __slots__ = ()
+
+    def to(self, targets: "object | Sequence[object]") -> "Chain":
+        """Say `>>` in words: `a.to([b, c])` is `a >> (b | c)`."""
+        if not isinstance(targets, list | tuple):
+            return Chain(self, as_composable(targets, "in `to`"))
+        if not targets:
+            raise NotAFilter("`to` got an empty list; it wants the filters that come next.")
+        parts = tuple(as_composable(target, "in `to`") for target in targets)
+        return Chain(self, parts[0] if len(parts) == 1 else Fork(parts))
+
+    def collect(self, target: object) -> "Chain":
+        """Say a fan-in in words: `a.to([b, c]).collect(d)` is `a >> (b | c) >> d`."""
+        return Chain(self, as_composable(target, "in `collect`"))
+
+
+class Chain(Expression):
+    """`left >> right`."""
+
+    __slots__ = ("left", "right")
+
+    def __init__(self, left: Composable, right: Composable) -> None:
+        self.left = left
+        self.right = right
+
+
+class Fork(Expression):
+    """Several parts side by side."""
+
+    __slots__ = ("parts",)
+
+    def __init__(self, parts: tuple[Composable, ...]) -> None:
+        self.parts = parts
+
+
+def as_composable(value: object, where: str) -> Composable:
+    """Return `value` if it may stand in an expression.
+
+    Raises:
+        NotAFilter: it is something else; the message says where it stood.
+    """
+    if isinstance(value, Composable):
+        return value
+    if isinstance(value, type) and issubclass(value, Composable):
+        raise NotAFilter(
+            f"the class `{value.__name__}` stands {where}; an instance is wanted. "
+            f"Write `{value.__name__}(...)`."
+        )
+    raise NotAFilter(
+        f"a `{type(value).__name__}` stands {where}; a filter, a graph or an expression of them "
+        "is wanted. Subclass `soma.Filter` to use it here."
+    )

@@ -1,0 +1,104 @@
+"""The two loops that run a program, and the note that an error takes along.
+
+`run` does nothing but call. `run_observed` also tells listeners; with an executor,
+`_parallel.py` takes its place.
+"""
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from time import perf_counter
+from typing import cast
+
+from soma.core import Listeners, NodeFailed, NodeFinished, NodeId, NodeStarted, Phase
+from soma.engine._describe import describe
+from soma.engine._program import Instruction, Program, turns_of
+
+Extras = dict[NodeId, object]
+Names = Callable[[NodeId], str]
+
+
+def run(
+    program: Program, inputs: Mapping[NodeId, object], extras: Extras, phase: Phase, names: Names
+) -> object:
+    """Run every instruction and return the program's answer; extras are put into `extras`."""
+    slots: list[object] = [None] * program.size
+    for root, slot in program.entries:
+        slots[slot] = inputs[root]
+    try:
+        for function, source, target, node, rest in program.turns:  # noqa: B007  # for the note
+            if rest is None:
+                slots[target] = function(slots[source])
+            else:
+                _special(rest, slots, extras)
+    except Exception as error:  # Ctrl-C is not about the node
+        if rest is None or rest.fan_in is None:
+            given = slots[source]
+        else:
+            given = {name: slots[slot] for name, slot in rest.fan_in}
+        add_note(error, names(node), phase, given)
+        raise
+    return program.collect(slots)
+
+
+def _special(instruction: Instruction, slots: list[object], extras: Extras) -> None:
+    """Take the turn of a node that reads several values, or answers with an extra."""
+    if instruction.fan_in is None:
+        answer = instruction.function(slots[instruction.source])
+    else:
+        answer = instruction.function({name: slots[slot] for name, slot in instruction.fan_in})
+    if instruction.has_extra:
+        answer, extra = cast(tuple[object, object], answer)
+        if extra is not None:
+            extras[instruction.node] = extra
+    for slot in instruction.done:
+        slots[slot] = None
+    slots[instruction.target] = answer
+
+
+def run_observed(
+    program: Program,
+    inputs: Mapping[NodeId, object],
+    extras: Extras,
+    phase: Phase,
+    names: Names,
+    listeners: Listeners,
+) -> object:
+    """As `run`, and say what happens to whoever listens."""
+    watched = tuple(
+        one._replace(function=_Told(one, phase, listeners)) for one in program.instructions
+    )
+    observed = program._replace(instructions=watched, turns=turns_of(watched))
+    return run(observed, inputs, extras, phase, names)
+
+
+class _Told:
+    """A node's function that says when it starts, ends or fails, and shows its output."""
+
+    __slots__ = ("instruction", "listeners", "phase")
+
+    def __init__(self, instruction: Instruction, phase: Phase, listeners: Listeners) -> None:
+        self.instruction = instruction
+        self.phase = phase
+        self.listeners = listeners
+
+    def __call__(self, x: object) -> object:
+        node, phase, say = self.instruction.node, self.phase, self.listeners.say
+        say(NodeStarted(node=node, phase=phase))
+        began = perf_counter()
+        try:
+            answer = self.instruction.function(x)
+        except BaseException as error:
+            say(NodeFailed(node=node, phase=phase, error=type(error).__name__))
+            raise
+        say(NodeFinished(node=node, phase=phase, seconds=perf_counter() - began))
+        output = answer[0] if self.instruction.has_extra else answer  # type: ignore[index]
+        self.listeners.show(node, output)
+        return answer
+
+
+def add_note(error: Exception, name: str, phase: Phase, given: object) -> None:
+    """Leave on `error` which node raised it, when, and what it had been given."""
+    with suppress(Exception):  # an error that takes no notes is raised all the same
+        error.add_note(f"in node {name}, during {phase}; its input: {describe(given)}")
+        if isinstance(error, ValueError) and "read-only" in str(error):
+            error.add_note("Inputs are read-only: others read them too. Change a copy.")

@@ -1,0 +1,266 @@
+"""`Runner`: fits and runs the filters of one graph, and remembers what they learned.
+
+It knows nothing of torch. A room above may hand it a `bind` that says how some nodes
+answer; all the others are plain filters and answer by `forward(x, state)`.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import cast
+
+from soma.compiler import CompileMode, Compiler, ExecutionPlan
+from soma.core import (
+    Filter,
+    Listeners,
+    Node,
+    NodeId,
+    Phase,
+    Topology,
+    needs_fit,
+    per_root,
+)
+from soma.engine._parallel import run_parallel
+from soma.engine._program import Call, Program, lower
+from soma.engine._rows import check_rows
+from soma.engine._run import Extras, run, run_observed
+from soma.engine._seeding import Seeded, derived_seed, drawing
+from soma.engine._values import Protected, without_gradients
+from soma.errors import InvalidInput, NotFitted, listing
+
+Bind = Callable[[Node], Call | None]
+
+_MOST_PROGRAMS = 64  # each seed has a program of its own, and a loop may go through many seeds
+
+
+class Runner:
+    """What one graph needs to run: its topology, learned states, settings and listeners."""
+
+    def __init__(
+        self, topology: Topology, *, seed: int | None, executor: Executor | str | None
+    ) -> None:
+        self.topology = topology
+        self.seed = seed
+        self.executor = checked_executor(executor)
+        self.states: dict[NodeId, object] = {}
+        self.listeners = Listeners()
+        self._programs: dict[object, Program] = {}
+        self._lowered_version = topology.version
+        self._plans: dict[CompileMode, tuple[int, ExecutionPlan]] = {}
+
+    def changed(self) -> None:
+        """Lower again at the next run: a state, or how a node answers, is another."""
+        self._programs.clear()
+
+    def set_state(self, node: NodeId, state: object) -> None:
+        """Give a node what its `fit` would have learned."""
+        self.topology.node(node)
+        self.states[node] = state
+        self.changed()
+
+    def plan(self, mode: str) -> ExecutionPlan:
+        """Compile the topology as it stands; the answer is kept until it changes."""
+        mode = CompileMode(mode)
+        kept = self._plans.get(mode)
+        if kept is None or kept[0] != self.topology.version:
+            plan = Compiler().compile(self.topology, None, mode, seed=self.seed)
+            self._plans[mode] = kept = (self.topology.version, plan)
+        return kept[1]
+
+    def program(self, key: object, make: Callable[[], Program]) -> Program:
+        """Return the program kept under `key`, made again after every change."""
+        if self._lowered_version != self.topology.version:
+            self._lowered_version = self.topology.version
+            self._programs.clear()
+        program = self._programs.get(key)
+        if program is None:
+            if len(self._programs) >= _MOST_PROGRAMS:
+                self._programs.clear()
+            program = self._programs[key] = make()
+        return program
+
+    def forward(
+        self,
+        x: object,
+        *,
+        seed: int | None = None,
+        bind: Bind | None = None,
+        key: object = None,
+    ) -> object:
+        """Run the whole graph in inference.
+
+        Args:
+            x: the input of every root, or an `Inputs`.
+            seed: for nodes that draw; the graph's own seed by default.
+            bind: how nodes answer that are no plain filters.
+            key: tells programs of different binds apart.
+
+        Raises:
+            NotFitted: a node has to be fitted first.
+        """
+        seed = self.seed if seed is None else seed
+        program = self.program(
+            ("forward", key, seed), lambda: self._lower_forward(bind or _plain, seed)
+        )
+        return self.execute(program, per_root(x, program.roots), {}, "forward")
+
+    def fit(
+        self, x: object, y: object = None, *, seed: int | None, executor: Executor | str | None
+    ) -> None:
+        """Fit every filter that learns on what its predecessors give; run each node once."""
+        check_rows(x, y)
+        plan = self.plan(CompileMode.Inference)
+        calls = self.fit_calls(y, self.seed if seed is None else seed)
+        program = lower(plan.steps(), calls, self.topology.wiring().leaves)
+        learned: Extras = {}
+        with self.using(executor):
+            self.execute(program, per_root(x, program.roots), learned, "fit")
+        self.learned(learned)
+
+    def fit_calls(
+        self, y: object, seed: int | None, bind: Bind | None = None
+    ) -> dict[NodeId, Call]:
+        """Return what each node does in a fit: learn if it can, then answer."""
+        calls = {}
+        for node in self.topology:
+            call = (bind or _plain)(node)
+            if call is None:
+                learns = needs_fit(node.filter)
+                state = self.states.get(node.id)
+                function = FitCall(node.filter, y) if learns else PlainCall(node.filter, state)
+                call = Call(function, has_extra=learns)
+            calls[node.id] = call
+        return self.guarded(calls, seed)
+
+    def learned(self, states: Mapping[NodeId, object]) -> None:
+        """Keep what a fit has learned; called once all of it succeeded."""
+        learned = cast(Mapping[NodeId, tuple[object]], states)
+        self.states.update({node: state for node, (state,) in learned.items()})
+        self.changed()
+
+    def execute(
+        self, program: Program, inputs: Mapping[NodeId, object], extras: Extras, phase: Phase
+    ) -> object:
+        """Run a program without gradients, in the loop that the settings ask for."""
+        with without_gradients():
+            if self.executor is not None and not drawing():
+                sources = self.topology.wiring().predecessors
+                return run_parallel(
+                    program, inputs, extras, phase, self.name, self.listeners,
+                    self.executor, sources,
+                )  # fmt: skip
+            if self.listeners:
+                return run_observed(program, inputs, extras, phase, self.name, self.listeners)
+            return run(program, inputs, extras, phase, self.name)
+
+    def plain_call(self, node: Node) -> Call:
+        """Return how a fitted plain filter answers.
+
+        Raises:
+            NotFitted: it learns, and has not yet.
+        """
+        self.check_fitted([node])
+        return Call(PlainCall(node.filter, self.states.get(node.id)))
+
+    def check_fitted(self, nodes: "list[Node]") -> None:
+        """Raise one error that names all of `nodes` that have to be fitted first."""
+        missing = [node for node in nodes if needs_fit(node.filter) and node.id not in self.states]
+        if missing:
+            raise NotFitted(
+                f"{listing(node.id for node in missing)} "
+                f"{'learns' if len(missing) == 1 else 'learn'} from data and "
+                f"{'has' if len(missing) == 1 else 'have'} not been fitted. "
+                "Call `g.fit(x, y)` first, or `g.fit(x, y, epochs=0)` before a training loop."
+            )
+
+    def name(self, node: NodeId) -> str:
+        """Return a node's id with its class, for messages."""
+        return f"`{node}` ({type(self.topology.nodes[node].filter).__name__})"
+
+    @contextmanager
+    def using(self, executor: Executor | str | None) -> Iterator[None]:
+        """Run on another executor inside; None keeps the graph's own."""
+        if executor is None:
+            yield
+            return
+        before = self.executor
+        self.executor = checked_executor(executor)
+        try:
+            yield
+        finally:
+            if isinstance(executor, str) and self.executor is not None:
+                self.executor.shutdown()
+            self.executor = before
+
+    def _lower_forward(self, bind: Bind, seed: int | None) -> Program:
+        plan = self.plan(CompileMode.Inference)
+        bound = {node.id: bind(node) for node in self.topology}
+        plain = [self.topology.nodes[node] for node, call in bound.items() if call is None]
+        self.check_fitted(plain)
+        calls = {
+            node: self.plain_call(self.topology.nodes[node]) if call is None else call
+            for node, call in bound.items()
+        }
+        return lower(plan.steps(), self.guarded(calls, seed), self.topology.wiring().leaves)
+
+    def guarded(self, calls: dict[NodeId, Call], seed: int | None) -> dict[NodeId, Call]:
+        """Seed the nodes that draw, and protect what a node is not the only one to read."""
+        wiring = self.topology.wiring()
+        numbers: Counter[str] = Counter()
+        guarded = {}
+        for node, call in calls.items():
+            function = call.function
+            sources = wiring.predecessors[node]
+            if not sources or any(len(wiring.successors[one]) > 1 for one in sources):
+                function = Protected(function)
+            filter = self.topology.nodes[node].filter
+            if seed is not None and not filter._deterministic:
+                name = type(filter).__qualname__
+                function = Seeded(function, derived_seed(seed, name, numbers[name]))
+                numbers[name] += 1
+            guarded[node] = call._replace(function=function)
+        return guarded
+
+
+class PlainCall:
+    """A plain filter's answer, with what it has learned."""
+
+    __slots__ = ("filter", "state")
+
+    def __init__(self, filter: Filter, state: object) -> None:
+        self.filter = filter
+        self.state = state
+
+    def __call__(self, x: object) -> object:
+        return self.filter.forward(x, self.state)
+
+
+class FitCall:
+    """Learns, then answers: gives `(output, (state,))`."""
+
+    __slots__ = ("filter", "y")
+
+    def __init__(self, filter: Filter, y: object) -> None:
+        self.filter = filter
+        self.y = y
+
+    def __call__(self, x: object) -> tuple[object, tuple[object]]:
+        # `forward` reads x after `fit`, and other nodes read y.
+        state = Protected(lambda given: self.filter.fit(*given))((x, self.y))  # type: ignore[misc]
+        return self.filter.forward(x, state), (state,)
+
+
+def checked_executor(executor: object) -> Executor | None:
+    """Return an executor: `"threads"` makes one, None is sequential."""
+    if executor is None or isinstance(executor, Executor):
+        return executor
+    if executor == "threads":
+        return ThreadPoolExecutor(thread_name_prefix="soma")
+    raise InvalidInput(
+        f'`executor` is {executor!r}; it may be None, "threads" or a concurrent.futures.Executor.'
+    )
+
+
+def _plain(node: Node) -> None:
+    return None

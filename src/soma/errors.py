@@ -1,0 +1,131 @@
+"""Every error and warning soma raises on purpose.
+
+    SomaError
+    ├── NotAFilter (TypeError)            something that is no filter in an expression
+    ├── InvalidNodeId (ValueError)        an id that is taken or not allowed
+    ├── UnknownNode (LookupError)         a node id that this graph does not have
+    ├── CompileError (ValueError)         a graph that cannot run; holds all its diagnostics
+    ├── NotFitted (RuntimeError)          a node that needs `fit` first
+    ├── NotMaterialized (RuntimeError)    a module that needs `materialize` first
+    ├── ModeError (RuntimeError)          training asked of a graph in eval, or the reverse
+    ├── NoOptimizer (RuntimeError)        `step` before an optimizer
+    ├── InvalidInput (ValueError)         data that no node can work on
+    ├── InvalidOutput (TypeError)         an answer of a filter that breaks its contract
+    ├── InputChanged (RuntimeError)       a filter that wrote to its input
+    └── MissingExtra (ImportError)        an optional library that is not installed
+
+    SomaWarning (UserWarning)
+    ├── GradientWarning                   a gradient that does not get where it was wanted
+    └── UntrainedWarning                  modules whose weights are still the initial ones
+
+Each class also inherits the builtin that people already catch. Messages say what
+came, what was wanted and what to do, in that order.
+"""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+__all__ = [
+    "CompileError",
+    "GradientWarning",
+    "InputChanged",
+    "InvalidInput",
+    "InvalidNodeId",
+    "InvalidOutput",
+    "MissingExtra",
+    "ModeError",
+    "NoOptimizer",
+    "NotAFilter",
+    "NotFitted",
+    "NotMaterialized",
+    "SomaError",
+    "SomaWarning",
+    "UnknownNode",
+    "UntrainedWarning",
+    "did_you_mean",
+    "listing",
+]
+
+
+class SomaError(Exception):
+    """The root of every error raised by soma."""
+
+
+class NotAFilter(SomaError, TypeError):
+    """Something that is no filter stands in an expression."""
+
+
+class InvalidNodeId(SomaError, ValueError):
+    """A node id is already taken, or holds characters that ids refuse."""
+
+
+class UnknownNode(SomaError, LookupError):
+    """A node id was asked for that the graph does not have."""
+
+
+class CompileError(SomaError, ValueError):
+    """A graph cannot run as declared; `diagnostics` holds every reason."""
+
+    def __init__(self, message: str, diagnostics: Iterable[object] = ()) -> None:
+        super().__init__(message)
+        self.diagnostics = tuple(diagnostics)
+
+
+class NotFitted(SomaError, RuntimeError):
+    """A node was run that has to be fitted first."""
+
+
+class NotMaterialized(SomaError, RuntimeError):
+    """A module was needed that has not been built yet."""
+
+
+class ModeError(SomaError, RuntimeError):
+    """The graph is in the wrong mode for what was asked."""
+
+
+class NoOptimizer(SomaError, RuntimeError):
+    """A step was asked for before there was an optimizer."""
+
+
+class InvalidInput(SomaError, ValueError):
+    """The data given cannot be worked on."""
+
+
+class InvalidOutput(SomaError, TypeError):
+    """A filter answered with something that its contract does not allow."""
+
+
+class InputChanged(SomaError, RuntimeError):
+    """A filter wrote to an input that somebody else still reads."""
+
+
+class MissingExtra(SomaError, ImportError):
+    """An optional library is needed and not installed."""
+
+
+class SomaWarning(UserWarning):
+    """The root of every warning given by soma."""
+
+
+class GradientWarning(SomaWarning):
+    """A gradient does not get where it was wanted."""
+
+
+class UntrainedWarning(SomaWarning):
+    """Modules keep the weights they were built with."""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return ` Did you mean …?` for the nearest known name, or an empty string."""
+    near = get_close_matches(name, list(known), n=1)
+    return f" Did you mean `{near[0]}`?" if near else ""
+
+
+def listing(names: Iterable[str], *, most: int = 8) -> str:
+    """Return names in backticks, comma separated, cut after `most` of them."""
+    quoted = [f"`{name}`" for name in names]
+    if len(quoted) > most:
+        quoted[most:] = [f"{len(quoted) - most} more"]
+    if len(quoted) < 2:
+        return "".join(quoted)
+    return f"{', '.join(quoted[:-1])} and {quoted[-1]}"

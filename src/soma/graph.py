@@ -1,0 +1,336 @@
+"""`Graph`: the one object a user holds.
+
+Each method is one line into a room: declaring goes to `core`, judging to `compiler`, fitting
+and running to `engine`, everything with modules to `training`.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Self
+
+from soma._extras import require
+from soma.compiler import ExecutionPlan, graph_text
+from soma.core import Composable, Filter, Inlined, Link, NodeId, Topology, as_composable, has_module
+from soma.engine import Runner
+
+if TYPE_CHECKING:
+    import torch
+    from torch.optim import Optimizer
+
+    from soma.training import Context, History, Prefix, Trainer
+
+
+class Graph(Composable):
+    """Filters and modules connected into one pipeline that can be fitted, trained and run.
+
+    >>> from soma import Filter, Graph
+    >>> class Double(Filter):
+    ...     def forward(self, x, state):
+    ...         return [2 * value for value in x]
+    >>> g = Graph.somatize(Double() >> Double())
+    >>> g.forward([1, 2])
+    [4, 8]
+
+    Args:
+        name: what the graph is called as part of another one.
+        seed: for the nodes that draw random numbers, in fit and inference.
+        executor: runs independent nodes side by side in fit and inference: `"threads"` or
+            any `concurrent.futures.Executor`. Training is always sequential.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str = "graph",
+        seed: int | None = None,
+        executor: "Executor | str | None" = None,
+    ) -> None:
+        self.name = name
+        self.topology = Topology()
+        self.history: History | None = None
+        self._runner = Runner(self.topology, seed=seed, executor=executor)
+        self._trainer: Trainer | None = None
+
+    # Declaring
+
+    @classmethod
+    def somatize(
+        cls,
+        expression: object,
+        *,
+        name: str = "graph",
+        seed: int | None = None,
+        executor: "Executor | str | None" = None,
+    ) -> Self:
+        """Make a graph of an expression of filters, `>>` and `|`.
+
+        Raises:
+            CompileError: with all that is wrong in the expression.
+        """
+        graph = cls(name=name, seed=seed, executor=executor)
+        states = graph.topology.add_expression(as_composable(expression, "in `somatize`"))
+        graph._runner.states.update(states)
+        graph.compile()
+        return graph
+
+    def node(self, id_or_filter: "NodeId | Filter | Graph", filter: object = None, /) -> NodeId:
+        """Declare a node, `g.node("id", filter)` or `g.node(filter)`, and return its id.
+
+        A graph in place of the filter is inlined, its nodes as `id.inner`.
+        """
+        id, part = (id_or_filter, filter) if isinstance(id_or_filter, str) else (None, id_or_filter)
+        name, states = self.topology.declare(as_composable(part, "in `node`"), id)
+        self._runner.states.update(states)
+        return name
+
+    def connect(self, source: NodeId, target: NodeId) -> Self:
+        """Declare that `target` reads `source`; a fan-in reads them in this order."""
+        self.topology.connect(source, target)
+        return self
+
+    edge = connect
+
+    # Asking
+
+    def filters(self) -> list[tuple[NodeId, Filter]]:
+        """Return `(id, filter)` pairs in topological order."""
+        return [(node.id, node.filter) for node in self.topology]
+
+    def filter(self, id: NodeId) -> Filter:
+        """Return one node's filter."""
+        return self.topology.node(id).filter
+
+    def filter_ids(self) -> list[NodeId]:
+        """Return the node ids in topological order."""
+        return list(self.topology.wiring().order)
+
+    def edges(self) -> list[Link]:
+        """Return `(source, target)` pairs as declared."""
+        return list(self.topology.links)
+
+    def roots(self) -> list[NodeId]:
+        """Return the nodes that read the graph's own input."""
+        return list(self.topology.wiring().roots)
+
+    def leaves(self) -> list[NodeId]:
+        """Return the nodes whose output is the graph's own."""
+        return list(self.topology.wiring().leaves)
+
+    def get_node_state(self, id: NodeId) -> object:
+        """Return what a node learned in `fit`, or a frozen module's weights; None before."""
+        self.topology.node(id)
+        return self._runner.states.get(id)
+
+    def set_node_state(self, id: NodeId, state: object) -> Self:
+        """Give a node a state as `get_node_state` returned it; a module takes its weights."""
+        if has_module(self.topology.node(id).filter):
+            self._with_trainer().load_state(id, state)
+        else:
+            self._runner.set_state(id, state)
+        return self
+
+    def optimizer(self) -> "Optimizer | dict[str, Optimizer] | None":
+        """Return the optimizer, a dict of several, or None."""
+        return self._trainer.optimizers.get() if self._trainer else None
+
+    @property
+    def training(self) -> bool:
+        """Whether the graph is in training; it starts in eval."""
+        return self._trainer is not None and self._trainer.training
+
+    def compile(self, mode: str = "inference") -> ExecutionPlan:
+        """Judge the graph without running it: its plan, with diagnostics.
+
+        Args:
+            mode: `"inference"`, `"differentiable"` or `"no_cache"`.
+
+        Raises:
+            CompileError: with all that is wrong.
+        """
+        return self._runner.plan(mode)
+
+    # Running
+
+    def fit(
+        self,
+        x: object,
+        y: object = None,
+        *,
+        epochs: int = 10,
+        batch_size: int = 64,
+        loss: object = None,
+        optimizer: object = None,
+        validation: object = None,
+        scheduler: object = None,
+        clip: float | None = None,
+        progress: bool | None = None,
+        seed: int | None = None,
+        executor: "Executor | str | None" = None,
+    ) -> Self:
+        """Fit the filters that learn, in order; then train the modules and freeze them.
+
+        Args:
+            x: all the data, an `Inputs` with a part for each root, or a `DataLoader`.
+            y: the targets, or a dict of targets by leaf.
+            epochs: passes over the data; 0 fits and builds, ready for a loop of your own.
+            batch_size: rows in one step.
+            loss: `(out, y) -> loss`, or a dict by leaf. By default the leaf's `compute_loss`,
+                else cross-entropy for integer targets and mean squared error for floats.
+            optimizer: an optimizer, or what makes one of the parameters; Adam by default.
+            validation: `(x, y)` or a `DataLoader`, judged in eval after each epoch.
+            scheduler: a learning rate scheduler, or what makes one of the optimizer.
+            clip: the largest norm that the gradients may have in a step.
+            progress: True or False; by default a bar where there is a terminal.
+            seed: for shuffling, initial weights, dropout and nodes that draw.
+            executor: for the nodes that are not trained, in place of the graph's own.
+        """
+        if not self._has_modules():
+            self._runner.fit(x, y, seed=seed, executor=executor)
+            return self
+        training = require("soma.training", extra="torch")
+        options = training.FitOptions(
+            epochs=epochs,
+            batch_size=batch_size,
+            loss=loss,
+            optimizer=optimizer,
+            validation=validation,
+            scheduler=scheduler,
+            clip=clip,
+            progress=progress,
+            seed=seed,
+            executor=executor,
+        )
+        self.history = training.History()  # here before the first epoch, so that Ctrl-C keeps it
+        training.fit(self._with_trainer(), x, y, options, self.history)
+        return self
+
+    def forward(self, x: object, *, seed: int | None = None) -> object:
+        """Run the graph: `(output, aux_by_node)` in training, the output alone in eval.
+
+        Several leaves give a dict by leaf. In eval nothing is recorded for autograd, unless
+        the input itself asks for a gradient.
+
+        Args:
+            x: the input of every root, an `Inputs`, or in training a `prefix`.
+            seed: for nodes that draw, in eval; the graph's own by default.
+        """
+        if self._trainer is not None:
+            return self._trainer.forward(x, seed=seed)
+        if self._has_modules():
+            return self._with_trainer().forward(x, seed=seed)
+        return self._runner.forward(x, seed=seed)
+
+    # Training
+
+    def materialize(self, sample: object) -> Self:
+        """Build every differentiable filter's module from one sample batch."""
+        self._with_trainer().materialize(sample)
+        return self
+
+    def train(self) -> Self:
+        """Put the graph and every module into training."""
+        self._with_trainer().train()
+        return self
+
+    def eval(self) -> Self:
+        """Put the graph and every module into eval."""
+        if self._trainer is not None or self._has_modules():
+            self._with_trainer().eval()
+        return self
+
+    def evaluating(self) -> AbstractContextManager[None]:
+        """Be in eval inside a `with`; every mode is as it was afterwards."""
+        return self._with_trainer().evaluating()
+
+    def parameters(self) -> "Iterator[torch.nn.Parameter]":
+        """Give every parameter once, in topological order."""
+        return (parameter for _, parameter in self.named_parameters())
+
+    def named_parameters(self) -> "Iterator[tuple[str, torch.nn.Parameter]]":
+        """Give `(node.parameter, parameter)` pairs, each parameter once."""
+        return self._with_trainer().named_parameters()
+
+    def make_optimizer(
+        self, cls: "Callable[..., Optimizer] | None" = None, **options: object
+    ) -> "Optimizer":
+        """Build an optimizer over `parameters()`, Adam by default, and use it from now on."""
+        return self._with_trainer().make_optimizer(cls, options)
+
+    def set_optimizer(self, optimizer: "Optimizer | Mapping[str, Optimizer]") -> Self:
+        """Use an optimizer built elsewhere, or several by name."""
+        self._with_trainer().optimizers.set(optimizer)
+        return self
+
+    def context(self) -> "Context":
+        """Return the scope of one training step: `with g.context() as ctx`."""
+        return self._with_trainer().context()
+
+    def backward(
+        self, ctx: "Context | None", loss_or_losses: object, retain_graph: bool = False
+    ) -> None:
+        """Run autograd from a loss, or from several."""
+        self._with_trainer().backward(loss_or_losses, retain_graph=retain_graph)
+
+    def step(
+        self,
+        ctx: "Context | None" = None,
+        *,
+        only: str | Sequence[str] | None = None,
+        closure: Callable[[], object] | None = None,
+    ) -> None:
+        """Step the optimizer; `only` names some of several, `closure` is for LBFGS."""
+        self._with_trainer().step(only, closure)
+
+    def zero_grad(self) -> None:
+        """Clear the gradients; nothing to do before there is an optimizer."""
+        self._with_trainer().optimizers.zero_grad()
+
+    def clip_gradients(self, max_norm: float) -> "torch.Tensor":
+        """Scale the gradients down to a norm of at most `max_norm`; return the norm before."""
+        return self._with_trainer().clip_gradients(max_norm)
+
+    def freeze(self) -> Self:
+        """Copy the weights for inference, and switch to eval."""
+        self._with_trainer().freeze()
+        return self
+
+    def prefix(self, x: object) -> "Prefix":
+        """Run the opaque nodes before the first module once; `forward` goes on from there."""
+        return self._with_trainer().prefix(x)
+
+    def to(
+        self, device: "torch.device | str | None" = None, dtype: "torch.dtype | None" = None
+    ) -> Self:
+        """Move the modules to a device, or give their weights another dtype."""
+        self._with_trainer().to(device, dtype)
+        return self
+
+    # Showing
+
+    def __str__(self) -> str:
+        """Draw the graph as a tree of text."""
+        return graph_text(self.topology, self._title())
+
+    def __repr__(self) -> str:
+        """Name the graph and count its nodes."""
+        return f"<{self._title()}>"
+
+    def inlined(self) -> Inlined:
+        """Return the nodes for another graph to take in."""
+        return Inlined(self.name, self.topology, self._runner.states)
+
+    # Within
+
+    def _with_trainer(self) -> "Trainer":
+        if self._trainer is None:
+            self._trainer = require("soma.training", extra="torch").Trainer(self._runner)
+        return self._trainer
+
+    def _title(self) -> str:
+        count = len(self.topology.nodes)
+        mode = "training" if self.training else "eval"
+        return f"Graph `{self.name}`: {count} node{'' if count == 1 else 's'}, in {mode}"
+
+    def _has_modules(self) -> bool:
+        return any(has_module(node.filter) for node in self.topology.nodes.values())

@@ -1,0 +1,23 @@
+"""Trains the modules of a graph: `DifferentiableFilter`, `materialize`, the loop, `freeze`.
+
+Start with `_filter.py` (a filter with a module inside) and `_trainer.py` (the steps of a
+training loop); `_fit.py` drives them epoch by epoch.
+"""
+
+from soma.training._context import Context
+from soma.training._filter import DifferentiableFilter
+from soma.training._fit import FitOptions, fit
+from soma.training._history import EpochRecord, History
+from soma.training._prefix import Prefix
+from soma.training._trainer import Trainer
+
+__all__ = [
+    "Context",
+    "DifferentiableFilter",
+    "EpochRecord",
+    "FitOptions",
+    "History",
+    "Prefix",
+    "Trainer",
+    "fit",
+]

@@ -1,0 +1,194 @@
+"""What each kind of node does when its turn comes, in training and in inference.
+
+In training a module stands in the program itself, so its own `__call__` runs and hooks fire;
+only nodes that need something more get one of the small classes below.
+"""
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from soma.core import Filter, Node, NodeId, Topology
+from soma.engine import Call, describe
+from soma.errors import InvalidOutput, NotMaterialized
+from soma.training._convert import Kind, Wanted, detached, mirrored, to_tensors, wanted_by
+from soma.training._filter import DifferentiableFilter
+
+
+def overrides_forward(filter: DifferentiableFilter) -> bool:
+    """Whether a filter's own `forward` has to run, rather than its module alone."""
+    return type(filter).forward is not DifferentiableFilter.forward
+
+
+def only_bare_modules(topology: Topology, nodes: Sequence[NodeId]) -> bool:
+    """Whether all of `nodes`, and at least one, are modules that run without a `forward` around."""
+    filters = [topology.nodes[node].filter for node in nodes]
+    return bool(filters) and all(
+        isinstance(one, DifferentiableFilter) and not overrides_forward(one) for one in filters
+    )
+
+
+def built_module(node: Node) -> nn.Module:
+    """Return a node's module.
+
+    Raises:
+        NotMaterialized: it has not been built.
+    """
+    filter = node.filter
+    module = filter._module if isinstance(filter, DifferentiableFilter) else None
+    if module is None:
+        raise NotMaterialized(
+            f"`{node.id}` ({type(filter).__name__}) has no module yet. Call "
+            "`g.materialize(sample)` with one batch of what it will work on."
+        )
+    return module
+
+
+def module_call(module: nn.Module, *, takes_tensors: bool) -> Call:
+    """Return a plain call of a module; `takes_tensors`: its input is known to be tensors."""
+    return Call(module if takes_tensors else Converting(module, wanted_by(module)))
+
+
+class Converting:
+    """A module behind a conversion of lists and arrays to tensors."""
+
+    __slots__ = ("module", "wanted")
+
+    def __init__(self, module: nn.Module, wanted: Wanted) -> None:
+        self.module = module
+        self.wanted = wanted
+
+    def __call__(self, x: object) -> object:
+        return self.module(x if type(x) is Tensor else to_tensors(x, self.wanted))
+
+
+class Training:
+    """An overridden `forward` in a training graph: gives `(output, aux or None)`."""
+
+    __slots__ = ("filter", "wanted")
+
+    def __init__(self, filter: DifferentiableFilter) -> None:
+        self.filter = filter
+        self.wanted = wanted_of(filter)
+
+    def __call__(self, x: object) -> tuple[object, object]:
+        filter = self.filter
+        if type(x) is not Tensor:
+            x = to_tensors(x, self.wanted)
+        if filter.training:
+            output, aux = checked_pair(filter, filter.forward(x, None))
+        else:
+            # The graph's mode decides what comes back; the filter's own only sets its module's.
+            filter.training = True
+            try:
+                output, aux = checked_pair(filter, filter.forward(x, None))
+            finally:
+                filter.training = False
+        return output, aux or None
+
+
+class Judging:
+    """An overridden `forward` in eval that still gives tensors and keeps its aux."""
+
+    __slots__ = ("filter", "wanted")
+
+    def __init__(self, filter: DifferentiableFilter) -> None:
+        self.filter = filter
+        self.wanted = wanted_of(filter)
+
+    def __call__(self, x: object) -> tuple[object, object]:
+        given = to_tensors(x, self.wanted)
+        output, aux = checked_pair(self.filter, self.filter.forward(given, None))
+        return to_tensors(output, self.wanted), aux or None
+
+
+class Live:
+    """A plain differentiable filter: gradients pass, its state is constant."""
+
+    __slots__ = ("filter", "state")
+
+    def __init__(self, filter: Filter, state: object) -> None:
+        self.filter = filter
+        self.state = state
+
+    def __call__(self, x: object) -> object:
+        return checked_output(self.filter, self.filter.forward(x, self.state))
+
+
+class Opaque:
+    """A plain filter that no gradient passes: it sees detached values only."""
+
+    __slots__ = ("filter", "state")
+
+    def __init__(self, filter: Filter, state: object) -> None:
+        self.filter = filter
+        self.state = state
+
+    def __call__(self, x: object) -> object:
+        with torch.no_grad():
+            output = self.filter.forward(detached(x), self.state)
+        return checked_output(self.filter, output)
+
+
+class Evaluating:
+    """An overridden `forward` in inference: gives the output alone."""
+
+    __slots__ = ("filter", "state", "wanted")
+
+    def __init__(self, filter: DifferentiableFilter, state: object) -> None:
+        self.filter = filter
+        self.state = state
+        self.wanted = wanted_of(filter)
+
+    def __call__(self, x: object) -> object:
+        filter = self.filter
+        if type(x) is not Tensor:
+            x = to_tensors(x, self.wanted)
+        if not filter.training:
+            return checked_pair(filter, filter.forward(x, self.state))[0]
+        filter.training = False
+        try:
+            return checked_pair(filter, filter.forward(x, self.state))[0]
+        finally:
+            filter.training = True
+
+
+class Mirrored:
+    """A function whose output goes back to the kind of value that the graph was given."""
+
+    __slots__ = ("function", "kind")
+
+    def __init__(self, function: Callable[[object], object], kind: Kind) -> None:
+        self.function = function
+        self.kind = kind
+
+    def __call__(self, x: object) -> object:
+        return mirrored(self.function(x), self.kind)
+
+
+def wanted_of(filter: DifferentiableFilter) -> Wanted:
+    """Return what tensors a filter's own `forward` is given."""
+    return wanted_by(nn.Module() if filter._module is None else filter._module)
+
+
+def checked_output(filter: Filter, output: object) -> object:
+    """Return the output of a plain filter in training, unless it is None."""
+    if output is None:
+        raise InvalidOutput(
+            f"`{type(filter).__name__}.forward` returned None; in training its output is wanted. "
+            "Is a `return` missing?"
+        )
+    return output
+
+
+def checked_pair(filter: DifferentiableFilter, answer: object) -> tuple[object, dict[str, object]]:
+    """Return what an overridden `forward` gave, if it is an output and a dict."""
+    if type(answer) is tuple and len(answer) == 2:
+        output, aux = answer
+        if isinstance(aux, dict) and output is not None:
+            return answer
+    raise InvalidOutput(
+        f"`{type(filter).__name__}.forward` returned {describe(answer)}; a differentiable filter "
+        "returns `(output, aux)`, aux being a dict. Is a `return out, {}` missing?"
+    )

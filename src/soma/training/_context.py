@@ -1,0 +1,23 @@
+"""The scope of one training step."""
+
+from typing import Self
+
+
+class Context:
+    """What `with g.context() as ctx` gives; one object serves every step of a graph.
+
+    It notes whether it was entered in eval: a forward in there is a forgotten `g.train()`.
+    """
+
+    __slots__ = ("blocks_inference", "opened_in_eval")
+
+    def __init__(self) -> None:
+        self.opened_in_eval = False
+        self.blocks_inference = False
+
+    def __enter__(self) -> Self:
+        self.blocks_inference = self.opened_in_eval
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.blocks_inference = False

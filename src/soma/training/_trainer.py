@@ -1,0 +1,241 @@
+"""`Trainer`: the training half of a graph, around the same engine that fits and infers.
+
+Modes, forward, backward, step and freeze are here; `_materialize.py` builds the modules,
+`_calls.py` says what each node does, `_fit.py` drives the loop.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Adam, Optimizer
+
+from soma.core import NodeId, StepFinished
+from soma.engine import Extras, Runner, describe
+from soma.errors import InvalidInput, ModeError
+from soma.training import _optimizers
+from soma.training._context import Context
+from soma.training._filter import DifferentiableFilter
+from soma.training._inference import Inference
+from soma.training._materialize import materialize, unbuilt
+from soma.training._optimizers import Closure, Optimizers
+from soma.training._prefix import Prefix, run_prefix
+from soma.training._training_run import TrainingRun
+from soma.training._twin import frozen_twin, same_weights
+from soma.training._weights import ModuleState, load_weights
+
+
+class Trainer:
+    """Everything a graph does with modules."""
+
+    def __init__(self, runner: Runner) -> None:
+        self.runner = runner
+        self.training = False
+        self.optimizers = Optimizers()
+        self.steps = 0
+        self._context = Context()
+        self._run = TrainingRun(runner)
+        self._inference = Inference(runner, self._run)
+        self._seen_exchange = -1
+        self._filters: tuple[int, list[tuple[NodeId, DifferentiableFilter]]] | None = None
+
+    # What there is
+
+    @property
+    def filters(self) -> list[tuple[NodeId, DifferentiableFilter]]:
+        """The differentiable filters with their ids, in topological order."""
+        version = self.runner.topology.version
+        if self._filters is None or self._filters[0] != version:
+            found = [
+                (node.id, node.filter)
+                for node in self.runner.topology
+                if isinstance(node.filter, DifferentiableFilter)
+            ]
+            self._filters = (version, found)
+        return self._filters[1]
+
+    def materialize(self, sample: object) -> None:
+        """Build every module from one sample batch."""
+        materialize(self.runner, sample)
+        unbuilt(self.filters)
+
+    def named_parameters(self) -> Iterator[tuple[str, nn.Parameter]]:
+        """Give `node.parameter` names with the live weights, each weight once."""
+        seen: set[int] = set()
+        for node, filter in self.filters:
+            if filter._live is None:
+                continue
+            for name, parameter in filter._live.named_parameters():
+                if id(parameter) not in seen:
+                    seen.add(id(parameter))
+                    yield f"{node}.{name}", parameter
+
+    def clip_gradients(self, max_norm: float) -> Tensor:
+        """Scale all gradients down to a norm of at most `max_norm`; return the norm before."""
+        return nn.utils.clip_grad_norm_([one for _, one in self.named_parameters()], max_norm)
+
+    def to(self, device: torch.device | str | None, dtype: torch.dtype | None) -> None:
+        """Move every module, and the frozen twins with them."""
+        for _, filter in self.filters:
+            for module in (filter._live, filter._twin):
+                if module is not None:
+                    module.to(device=device, dtype=dtype)
+        self.runner.changed()
+
+    # Modes
+
+    def train(self) -> None:
+        """Put the graph and every module into training; the live modules are back in use."""
+        self.training = True
+        for _, filter in self.filters:
+            if filter._uses_twin:
+                filter._use_twin(use=False)
+            filter.train()
+
+    def eval(self) -> None:
+        """Put the graph and every module into eval."""
+        self._context.blocks_inference = False
+        was_training, self.training = self.training, False
+        for _, filter in self.filters:
+            filter.eval()
+        if was_training:
+            self._settle_twins()
+
+    @contextmanager
+    def evaluating(self) -> Iterator[None]:
+        """Be in eval inside, and put every mode back as it was, submodule by submodule."""
+        training, blocks = self.training, self._context.blocks_inference
+        filters = [(filter, filter.training) for _, filter in self.filters]
+        parts = [
+            (part, part.training)
+            for filter, _ in filters
+            if filter._live is not None
+            for part in filter._live.modules()
+        ]
+        self.eval()
+        try:
+            yield
+        finally:
+            if training:
+                self.train()
+            self._context.blocks_inference = blocks
+            for filter, mode in filters:
+                filter.training = mode
+            for part, mode in parts:
+                part.training = mode
+
+    def freeze(self) -> None:
+        """Copy every module into a frozen twin, which inference uses from now on."""
+        unbuilt(self.filters)
+        self.training = False
+        shared: dict[int, object] = {}
+        for node, filter in self.filters:
+            filter.eval()
+            assert filter._live is not None
+            filter._twin = frozen_twin(filter._live, shared)
+            filter._use_twin(use=True)
+            self.runner.states[node] = ModuleState(filter._twin)
+        self._context.blocks_inference = False
+
+    def load_state(self, node: NodeId, state: object) -> None:
+        """Put the weights of a node state into the live module, now or when it is built.
+
+        Raises:
+            InvalidInput: the state holds no weights, or those of another module.
+        """
+        if not isinstance(state, Mapping) or "weights_b64" not in state:
+            raise InvalidInput(
+                f"the state for `{node}` is {describe(state)}; a mapping with `weights_b64`, as "
+                "`get_node_state` gives it after `freeze`, is wanted."
+            )
+        filter = dict(self.filters)[node]
+        self.runner.set_state(node, state)
+        if filter._live is not None:
+            load_weights(filter._live, state["weights_b64"])
+            filter._twin = None
+            filter._use_twin(use=False)
+
+    def _settle_twins(self) -> None:
+        """Keep the twins that still equal the live weights, drop the others."""
+        for _, filter in self.filters:
+            if filter._twin is None or filter._live is None:
+                continue
+            if not same_weights(filter._live, filter._twin):
+                filter._twin = None
+            filter._use_twin(use=True)
+
+    # One step
+
+    def context(self) -> Context:
+        """Return the scope of one training step."""
+        self._context.opened_in_eval = not self.training
+        return self._context
+
+    def forward(self, x: object, *, seed: int | None) -> object:
+        """Give `(output, aux_by_node)` in training, the output alone in eval."""
+        if self._seen_exchange != DifferentiableFilter._last_exchange:
+            self._seen_exchange = DifferentiableFilter._last_exchange
+            self.runner.changed()
+        if not self.training:
+            self._check_inference(x)
+            return self._inference.forward(x, seed)
+        if seed is not None:
+            raise ModeError(
+                "`seed` was given to a training forward. It seeds inference and fit; seed a "
+                "training loop once, before it, with `torch.manual_seed(seed)`."
+            )
+        return self._run.forward(x)
+
+    def judged(self, x: object) -> tuple[object, Extras]:
+        """Give `(output, aux_by_node)` as in training, from modules that are in eval."""
+        return self._run.judged(x)
+
+    def prefix(self, x: object) -> Prefix:
+        """Return what the opaque prefix gives for `x`."""
+        return run_prefix(self.runner, x)
+
+    def backward(self, losses: object, *, retain_graph: bool) -> None:
+        """Run autograd from one loss or several.
+
+        Raises:
+            ModeError: the loss has no gradient.
+        """
+        if isinstance(losses, Tensor) and not losses.requires_grad:
+            raise ModeError(
+                "the loss has no gradient, because it was made from an output of eval. Call "
+                "`g.train()` before the forward."
+                if not self.training
+                else "the loss has no gradient: no trainable node reaches it. "
+                "`print(g.compile('differentiable').diagnostics[0])` shows where gradients stop."
+            )
+        _optimizers.backward(losses, retain_graph=retain_graph)
+
+    def step(self, only: str | Sequence[str] | None, closure: Closure | None) -> None:
+        """Step the optimizers."""
+        self.optimizers.step(only, closure)
+        if not self.training:
+            self._settle_twins()
+        if self.runner.listeners.events:
+            self.runner.listeners.say(StepFinished(step=self.steps))
+        self.steps += 1
+
+    def _check_inference(self, x: object) -> None:
+        if self._context.blocks_inference:
+            raise ModeError(
+                "`forward` was called inside `g.context()` while the graph is in eval, so it would "
+                "return the output alone and not `(output, aux)`. Call `g.train()` before the "
+                "loop; for inference leave the context out."
+            )
+        if isinstance(x, Prefix):
+            raise ModeError("a prefix goes on in training only. Call `g.train()` first.")
+
+    def make_optimizer(
+        self, cls: Callable[..., Optimizer] | None, options: Mapping[str, object]
+    ) -> Optimizer:
+        """Build `cls`, Adam by default, over all parameters and keep it."""
+        unbuilt(self.filters)
+        make: Callable[..., Optimizer] = cls or Adam
+        optimizer = make((parameter for _, parameter in self.named_parameters()), **options)
+        self.optimizers.set(optimizer)
+        return optimizer

@@ -1,0 +1,19 @@
+"""What all tests share: one thread a library, no stopwatch for hypothesis, no GPU by force."""
+
+import os
+
+import pytest
+from hypothesis import settings
+
+# Torch and BLAS read this when they load. One thread keeps sums in one order, and two
+# workers out of each other's way.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+settings.register_profile("default", deadline=None)
+settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a test marked `gpu` on a machine without one."""
+    if item.get_closest_marker("gpu") and not pytest.importorskip("torch").cuda.is_available():
+        pytest.skip("needs a CUDA device")

@@ -1,0 +1,150 @@
+"""Building modules from one sample."""
+
+import pytest
+import torch
+from torch import nn
+
+from soma import DifferentiableFilter, Graph, errors
+from tests.training.filters import Concatenate, Dense, Rounded, Standardize, Wrap, data
+
+X, Y = data()
+
+
+class Itself(DifferentiableFilter):
+    """Builds its module inside its own forward, as told by the input."""
+
+    def __init__(self, make) -> None:
+        super().__init__(make=make)
+
+    def build_module(self, input_shape):
+        return self.make(input_shape)
+
+    def forward(self, x, state=None):
+        self.materialize(tuple(x.shape[1:]))
+        output = self._module(x)
+        return (output, {}) if self.training else (output.detach().tolist(), {})
+
+
+def test_a_fan_in_gets_a_dict_of_shapes() -> None:
+    """Each predecessor's shape is there, by id, in edge order."""
+    seen = []
+
+    class Looking(Concatenate):
+        def build_module(self, input_shape):
+            seen.append(input_shape)
+            return super().build_module(input_shape)
+
+    Graph.somatize((Dense(5) | Dense(4)) >> Looking(3)).materialize(X)
+    assert seen == [{"dense": (5,), "dense_2": (4,)}]
+    assert list(seen[0]) == ["dense", "dense_2"]
+
+
+def test_a_run_of_the_module_tells_what_shapes_do_not() -> None:
+    """An unknown output shape, and a wrong one, are found by running the module."""
+
+    class Wrong(Dense):
+        def output_shape(self, input_shape):
+            return (99,)
+
+    g = Graph.somatize(Wrap(lambda s: nn.Linear(s[-1], 5)) >> Wrong(4) >> Dense(2))
+    g.materialize(X)
+    assert g.forward(X).shape == (64, 2)
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_lazy_layers_are_built_and_none_of_their_weights_is_missing(inside: bool) -> None:
+    """Weights that appear only in the first run are in `parameters()` after materialize."""
+
+    def lazy(_: object) -> nn.Module:
+        return nn.Sequential(nn.LazyLinear(4), nn.ReLU(), nn.LazyLinear(2))
+
+    g = Graph.somatize(Itself(lazy) if inside else Wrap(lazy))
+    g.materialize(X)
+    assert [one.numel() for one in g.parameters()] == [24, 4, 8, 2]
+
+
+def test_building_leaves_no_trace() -> None:
+    """The trial run moves neither generators nor buffers nor modes."""
+    torch.manual_seed(3)
+    nn.Linear(6, 8)
+    after_building = torch.get_rng_state()
+    torch.manual_seed(3)
+    g = Graph.somatize(
+        Wrap(lambda s: nn.Sequential(nn.Linear(s[-1], 8), nn.BatchNorm1d(8), nn.Dropout(0.5)))
+    )
+    g.materialize(X)
+
+    assert torch.equal(torch.get_rng_state(), after_building)
+    norm = g.filter("wrap")._module[1]
+    assert norm.num_batches_tracked == 0
+    assert torch.equal(norm.running_mean, torch.zeros(8))
+    assert not norm.training
+
+
+def test_materialize_twice_keeps_the_weights() -> None:
+    """A second call builds nothing."""
+    g = Graph.somatize(Dense(3))
+    g.materialize(X)
+    before = [one.clone() for one in g.parameters()]
+    g.materialize(X)
+    assert all(torch.equal(one, other) for one, other in zip(g.parameters(), before, strict=True))
+
+
+@pytest.mark.parametrize("sample", [X, X.numpy(), X.tolist()], ids=["tensor", "array", "list"])
+def test_any_numeric_sample_builds(sample: object) -> None:
+    """Tensors, arrays and lists are all samples."""
+    g = Graph.somatize(Dense(3))
+    assert [one.shape for one in g.materialize(sample).parameters()] == [(3, 6), (3,)]
+
+
+def test_an_unfitted_filter_upstream_is_named() -> None:
+    """The error says how to prepare for a loop."""
+    g = Graph.somatize(Rounded() >> Standardize() >> Dense(3))
+    with pytest.raises(errors.NotFitted, match=r"`standardize` .*g\.fit\(x, y, epochs=0\)"):
+        g.materialize(X)
+
+
+def test_a_module_nobody_built_is_named_when_an_optimizer_is_made() -> None:
+    """The optimizer would silently leave those weights out."""
+    g = Graph.somatize(Dense(3) >> Dense(2))
+    g.filter("dense").materialize((6,))
+    with pytest.raises(errors.NotMaterialized, match=r"`dense_2` has no module .*materialize"):
+        g.make_optimizer(torch.optim.SGD, lr=0.1)
+
+
+def test_weights_outside_the_module_are_refused() -> None:
+    """A parameter on the filter itself would be in no optimizer."""
+
+    class Outside(Dense):
+        def __init__(self, width: int) -> None:
+            super().__init__(width)
+            self.temperature = nn.Parameter(torch.ones(1))
+
+    with pytest.raises(errors.NotMaterialized, match=r"`outside` holds .*`temperature`"):
+        Graph.somatize(Outside(3)).materialize(X)
+
+
+def test_a_wrong_module_is_refused() -> None:
+    """`build_module` has to return a module."""
+    with pytest.raises(errors.InvalidOutput, match=r"build_module` returned None"):
+        Graph.somatize(Wrap(lambda _: None)).materialize(X)
+
+
+def test_a_wrong_width_is_told_with_node_and_shapes() -> None:
+    """torch's own error comes with the node and the shape of its input."""
+    g = Graph.somatize(Dense(4) >> Wrap(lambda _: nn.Linear(5, 2)))
+    with pytest.raises(RuntimeError, match="mat1 and mat2") as caught:
+        g.materialize(X)
+    assert "`wrap` (Wrap)" in caught.value.__notes__[0]
+    assert "shape (64, 4)" in caught.value.__notes__[0]
+
+
+def test_parameters_are_in_topological_order_and_named_by_node() -> None:
+    """Names are `node.parameter`, whatever order the nodes were declared in."""
+    g = Graph()
+    g.node("late", Dense(2))
+    g.node("early", Dense(4))
+    g.connect("early", "late")
+    g.materialize(X)
+    names = ["early.weight", "early.bias", "late.weight", "late.bias"]
+    assert [name for name, _ in g.named_parameters()] == names
