@@ -1,10 +1,14 @@
 """`validation`: judged in eval after each epoch, and nothing else moves."""
 
+from functools import partial
+
 import pytest
 import torch
 from sklearn.datasets import load_iris
 from torch import nn
 from torch.nn import functional as F
+from torch.optim import SGD
+from torch.optim.lr_scheduler import LambdaLR
 from torch.utils.data import DataLoader, TensorDataset
 
 from soma import DifferentiableFilter, Filter, Graph
@@ -38,6 +42,22 @@ def test_it_is_not_stale_after_a_freeze_in_between() -> None:
     seen = [record.validation_loss for record in g.history]
     assert len(set(seen)) == 5
     assert seen[-1] == pytest.approx(F.mse_loss(g.forward(X_VAL), Y_VAL).item(), rel=1e-6)
+
+
+def test_it_is_not_stale_after_an_epoch_that_moved_nothing() -> None:
+    """Frozen weights that still hold in one epoch are not taken for those of the next."""
+    g = Graph.somatize(Dense(3)).fit(X, Y, epochs=1)
+    still_at_first = partial(LambdaLR, lr_lambda=lambda epoch: float(epoch > 0))
+    g.fit(
+        X,
+        Y,
+        epochs=3,
+        validation=(X_VAL, Y_VAL),
+        optimizer=partial(SGD, lr=0.1),
+        scheduler=still_at_first,
+    )
+
+    assert len({record.validation_loss for record in g.history}) == 3
 
 
 def test_weights_buffers_and_generators_are_the_same_with_and_without() -> None:

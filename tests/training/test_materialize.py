@@ -148,3 +148,15 @@ def test_parameters_are_in_topological_order_and_named_by_node() -> None:
     g.materialize(X)
     names = ["early.weight", "early.bias", "late.weight", "late.bias"]
     assert [name for name, _ in g.named_parameters()] == names
+
+
+def test_an_executor_does_not_change_what_is_drawn() -> None:
+    """Weights are drawn in the order of the nodes, also where branches run side by side."""
+    drawn = []
+    for executor in (None, "threads"):
+        torch.manual_seed(0)
+        g = Graph.somatize(Dense(50) | Dense(50) | Dense(50) | Dense(50), executor=executor)
+        g.materialize(X)
+        drawn.append(torch.cat([one.flatten() for one in g.parameters()]))
+
+    assert torch.equal(*drawn)

@@ -193,6 +193,15 @@ class Runner:
                 self.executor.shutdown()
             self.executor = before
 
+    @contextmanager
+    def in_order(self) -> Iterator[None]:
+        """Run nodes one after the other inside, whatever executor there is."""
+        executor, self.executor = self.executor, None
+        try:
+            yield
+        finally:
+            self.executor = executor
+
     def _lower_forward(self, bind: Bind, seed: int | None) -> Program:
         plan = self.plan(CompileMode.Inference)
         bound = {node.id: bind(node) for node in self.topology}

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from hashlib import blake2b
 from threading import RLock
 
-from soma._extras import loaded
+from soma.engine._libraries import loaded
 
 # The generators are the process's own, so only one seeded node at a time may draw from them.
 _DRAWING = RLock()

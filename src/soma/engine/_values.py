@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from typing import Any
 
-from soma._extras import loaded
+from soma.engine._libraries import loaded
 from soma.errors import InputChanged
 
 _CHANGED = (

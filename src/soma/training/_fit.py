@@ -6,7 +6,7 @@ epochs.
 
 from collections.abc import Iterator
 from concurrent.futures import Executor
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
@@ -101,7 +101,7 @@ def fit(
             prepare()
         # Building draws weights, so from here on nodes run in order. An executor's threads could
         # not draw anyway: whoever seeds holds the generators of the whole process.
-        with _in_order(runner), nullcontext() if options.seed is None else seeded(options.seed):
+        with runner.in_order(), nullcontext() if options.seed is None else seeded(options.seed):
             if builds:
                 prepare()
             trainer.materialize(data.sample(options.batch_size))
@@ -226,12 +226,3 @@ def _epochs(
 def _leaves(topology: Topology) -> list[Node]:
     return [topology.nodes[leaf] for leaf in topology.wiring().leaves]
 
-
-@contextmanager
-def _in_order(runner: Runner) -> Iterator[None]:
-    """Run nodes one after the other inside, whatever executor there is."""
-    executor, runner.executor = runner.executor, None
-    try:
-        yield
-    finally:
-        runner.executor = executor

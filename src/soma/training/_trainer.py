@@ -57,7 +57,8 @@ class Trainer:
 
     def materialize(self, sample: object) -> None:
         """Build every module from one sample batch."""
-        materialize(self.runner, sample)
+        with self.runner.in_order():  # weights are drawn in the order of the nodes
+            materialize(self.runner, sample)
         unbuilt(self.filters)
 
     def named_parameters(self) -> Iterator[tuple[str, nn.Parameter]]:
@@ -174,9 +175,7 @@ class Trainer:
 
     def forward(self, x: object, *, seed: int | None) -> object:
         """Give `(output, aux_by_node)` in training, the output alone in eval."""
-        if self._seen_exchange != DifferentiableFilter._last_exchange:
-            self._seen_exchange = DifferentiableFilter._last_exchange
-            self.runner.changed()
+        self._look_for_exchanges()
         if not self.training:
             self._check_inference(x)
             return self._inference.forward(x, seed)
@@ -189,6 +188,7 @@ class Trainer:
 
     def judged(self, x: object) -> tuple[object, Extras]:
         """Give `(output, aux_by_node)` as in training, from modules that are in eval."""
+        self._look_for_exchanges()
         return self._run.judged(x)
 
     def prefix(self, x: object) -> Prefix:
@@ -219,6 +219,12 @@ class Trainer:
         if self.runner.listeners.events:
             self.runner.listeners.say(StepFinished(step=self.steps))
         self.steps += 1
+
+    def _look_for_exchanges(self) -> None:
+        """Lower again if any module was built or exchanged since the last look."""
+        if self._seen_exchange != DifferentiableFilter._last_exchange:
+            self._seen_exchange = DifferentiableFilter._last_exchange
+            self.runner.changed()
 
     def _check_inference(self, x: object) -> None:
         if self._context.blocks_inference:

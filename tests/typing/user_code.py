@@ -1,0 +1,72 @@
+"""Code as users write it; it has to pass `mypy --strict` and is never run."""
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+
+import soma
+from soma import Compiler, DifferentiableFilter, Filter, FilterMeta, Graph, Inputs, errors
+
+
+class Scale(Filter):
+    def fit(self, x: object, y: object = None) -> object:
+        assert isinstance(x, Tensor)
+        return {"mean": x.mean(0)}
+
+    def forward(self, x: object, state: object) -> object:
+        return x
+
+
+class Dense(DifferentiableFilter):
+    def __init__(self, width: int) -> None:
+        super().__init__(width=width)
+        self.width = width
+
+    def build_module(self, input_shape: object) -> nn.Module:
+        return nn.Linear(4, self.width)
+
+    def output_shape(self, input_shape: object) -> tuple[int, ...]:
+        return (self.width,)
+
+
+def declaring() -> Graph:
+    g = Graph.somatize((Scale() >> Dense(3) | Scale()) >> Dense(2), name="typed", seed=1)
+    head: str = g.node("head", Dense(2))
+    g.connect("dense_2", head).edge(head, "dense_2")
+    meta: FilterMeta = g.filter(head).meta()
+    assert meta.differentiable
+    return Graph.somatize(Scale().to([Dense(2), Dense(3)]).collect(Dense(4)) >> g)
+
+
+def judging(g: Graph) -> list[str]:
+    plan = g.compile("differentiable")
+    return [f"{one.level} {one.node}" for one in plan.diagnostics] + [
+        one.message for one in Compiler().check_gradient_flow(g)
+    ]
+
+
+def training(g: Graph, x: Tensor, y: Tensor) -> object:
+    g.materialize(x).train()
+    optimizer: torch.optim.Optimizer = g.make_optimizer(torch.optim.SGD, lr=0.1)
+    with g.context() as ctx:
+        g.zero_grad()
+        answer = g.forward(x)
+        assert isinstance(answer, tuple)
+        output, aux = answer
+        assert isinstance(aux, Mapping)
+        g.backward(ctx, nn.functional.mse_loss(output, y))
+    norm: Tensor = g.clip_gradients(1.0)
+    g.step(ctx, closure=None)
+    g.set_optimizer({"all": optimizer}).step(only="all")
+    names: list[str] = [name for name, _ in g.named_parameters()]
+    with g.evaluating():
+        g.forward(Inputs(a=x, b=y))
+    return g.freeze().to("cpu").eval().forward(x), norm, names
+
+
+def handling(g: Graph) -> None:
+    try:
+        g.fit([[1.0]], [1], epochs=1, validation=([[1.0]], [1])).forward([[1.0]])
+    except errors.NotFitted as error:
+        raise soma.errors.SomaError(str(error)) from error
