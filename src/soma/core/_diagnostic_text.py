@@ -1,12 +1,9 @@
 """Renders a diagnostic as a terminal shows it."""
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import Protocol
 
 from soma.draw import cells, printable, shortened, wrapped
-
-if TYPE_CHECKING:
-    from soma.core._diagnostic import Diagnostic
 
 _WIDTH = 88
 _LONGEST_LABEL = 40
@@ -16,12 +13,35 @@ _ELIDED = "…"
 _HELP = "  = help: "
 
 
-def render(diagnostic: "Diagnostic") -> str:
+class Renderable(Protocol):
+    """What is shown of a diagnostic."""
+
+    @property
+    def level(self) -> str: ...
+    @property
+    def code(self) -> str: ...
+    @property
+    def node(self) -> str | None: ...
+    @property
+    def message(self) -> str: ...
+    @property
+    def position(self) -> int | None: ...
+    @property
+    def drawn(self) -> Sequence[str]: ...
+    @property
+    def marked(self) -> tuple[int, int]: ...
+    @property
+    def remarks(self) -> Sequence[str]: ...
+    @property
+    def help(self) -> str | None: ...
+
+
+def render(diagnostic: Renderable) -> str:
     """Return the diagnostic as lines of text, safe to print whatever the names in it hold."""
     return "\n".join(line.rstrip() for line in _lines(diagnostic))
 
 
-def _lines(diagnostic: "Diagnostic") -> Iterator[str]:
+def _lines(diagnostic: Renderable) -> Iterator[str]:
     yield f"{diagnostic.level}[{printable(diagnostic.code)}]: {printable(diagnostic.message)}"
     if diagnostic.position is not None:
         yield f"  --> pipeline node {diagnostic.position}"
@@ -37,7 +57,7 @@ def _lines(diagnostic: "Diagnostic") -> Iterator[str]:
         yield from (f"{' ' * len(_HELP)}{line}" for line in others)
 
 
-def _place(diagnostic: "Diagnostic") -> Iterator[str]:
+def _place(diagnostic: Renderable) -> Iterator[str]:
     names = [_boxed(label) for label in diagnostic.drawn]
     start, stop = diagnostic.marked
     indent = cells("".join(f"{name}{_ARROW}" for name in names[:start])) if start < stop else 0
