@@ -223,7 +223,8 @@ def test_a_wrong_shape_keeps_the_error_of_torch() -> None:
     with pytest.raises(RuntimeError, match="mat1 and mat2 shapes") as caught:
         g.forward(torch.zeros(8, 5))
     assert caught.value.__notes__ == [
-        "in node `dense` (Dense), during train; its input: Tensor of float32, shape (8, 5)"
+        "in node `dense` (Dense, built for samples of shape (3,)), during train; "
+        "its input: Tensor of float32, shape (8, 5)"
     ]
 
 
@@ -232,7 +233,7 @@ def test_a_sample_of_another_shape_is_told_at_materialize() -> None:
     g = trained()
     with pytest.raises(RuntimeError, match="mat1 and mat2 shapes") as caught:
         g.materialize(torch.zeros(8, 5))
-    assert "`dense` (Dense)" in caught.value.__notes__[0]
+    assert "`dense` (Dense, built for samples of shape (3,))" in caught.value.__notes__[0]
 
 
 def test_nan_is_passed_on() -> None:

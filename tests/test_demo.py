@@ -22,4 +22,5 @@ def test_the_graph_beats_a_logistic_regression_on_most_seeds() -> None:
     assert len(rows) == 5
     assert sum(float(graph) > float(regression) for _, graph, regression in rows) >= 4
     assert "Gradient flow interrupted at `Strokes` (FilterKind::Opaque)" in shown
+    assert "Gradients from [Dense] do not reach [Convolution]." in shown
     assert "Look next" in shown

@@ -7,7 +7,7 @@ and running to `engine`, everything with modules to `training`.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from soma._extras import require
 from soma.compiler import ExecutionPlan, graph_text
@@ -117,7 +117,7 @@ class Graph(Composable):
         """Return the nodes whose output is the graph's own."""
         return list(self.topology.wiring().leaves)
 
-    def get_node_state(self, id: NodeId) -> object:
+    def get_node_state(self, id: NodeId) -> Any:
         """Return what a node learned in `fit`, or a frozen module's weights; None before."""
         self.topology.node(id)
         return self._runner.states.get(id)
@@ -170,14 +170,19 @@ class Graph(Composable):
     ) -> Self:
         """Fit the filters that learn, in order; then train the modules and freeze them.
 
+        Afterwards the graph is in eval, and `history` tells of each epoch. A second `fit` fits
+        plain filters anew, and goes on from the weights and the optimizer of the first.
+
         Args:
             x: all the data, an `Inputs` with a part for each root, or a `DataLoader`.
             y: the targets, or a dict of targets by leaf.
             epochs: passes over the data; 0 fits and builds, ready for a loop of your own.
             batch_size: rows in one step.
             loss: `(out, y) -> loss`, or a dict by leaf. By default the leaf's `compute_loss`,
-                else cross-entropy for integer targets and mean squared error for floats.
-            optimizer: an optimizer, or what makes one of the parameters; Adam by default.
+                which sees its own aux too, else cross-entropy for integer targets and mean squared
+                error for floats.
+            optimizer: an optimizer, or what makes one of the parameters; by default the one the
+                graph has, else Adam.
             validation: `(x, y)` or a `DataLoader`, judged in eval after each epoch.
             scheduler: a learning rate scheduler, or what makes one of the optimizer.
             clip: the largest norm that the gradients may have in a step.
@@ -205,7 +210,8 @@ class Graph(Composable):
         training.fit(self._with_trainer(), x, y, options, self.history)
         return self
 
-    def forward(self, x: object, *, seed: int | None = None) -> object:
+    # `Any`, since what comes out is whatever the user's own filters make of it.
+    def forward(self, x: object, *, seed: int | None = None) -> Any:
         """Run the graph: `(output, aux_by_node)` in training, the output alone in eval.
 
         Several leaves give a dict by leaf. In eval nothing is recorded for autograd, unless

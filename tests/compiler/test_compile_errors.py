@@ -211,3 +211,22 @@ def test_one_unknown_name_is_one_error() -> None:
     assert error.splitlines()[0].endswith(
         "names `nowhere`, which is no node of this graph; so do 2 more"
     )
+
+
+def test_a_forward_without_a_place_for_the_state_is_told() -> None:
+    """A filter that cannot be called is found before it is."""
+
+    class Short(Filter):
+        def forward(self, x):  # type: ignore[override]
+            return x
+
+    assert errors(declared({"short": Short()})) == [
+        text(
+            """
+            error[signature]: `Short` has a `forward` that cannot be called with two arguments
+              --> node `short`
+              |
+              = help: Write it as `forward(self, x, state)`.
+            """
+        )
+    ]

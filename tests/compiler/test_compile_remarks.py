@@ -94,9 +94,10 @@ def test_a_node_without_links_is_noted() -> None:
     )
 
 
-def test_a_graph_without_any_link_is_no_accident() -> None:
-    """One node, or nodes side by side, need no links."""
-    assert not remarks(declared(Dense() | Relu()), "unconnected")
+def test_one_node_needs_no_link() -> None:
+    """Several without any are noted, one is not."""
+    assert not remarks(declared(Dense()), "unconnected")
+    assert len(remarks(declared(Dense() | Relu()), "unconnected")) == 2
 
 
 def test_remarks_come_in_topological_order() -> None:

@@ -31,10 +31,15 @@ class Z(X): ...
 
 
 def tree(expression: Composable) -> str:
-    """Return the printed plan without its head."""
     topology = Topology()
     topology.add_expression(expression)
-    return str(Compiler().compile(topology)).partition("\n")[2]
+    return printed(topology)
+
+
+def printed(topology: Topology) -> str:
+    """Return the printed plan without its head and the line that counts diagnostics."""
+    lines = str(Compiler().compile(topology)).splitlines()[1:]
+    return "\n".join(line for line in lines if not line.endswith("see `diagnostics`"))
 
 
 def text(expected: str) -> str:
@@ -116,7 +121,7 @@ def test_what_has_no_cut_goes_level_by_level() -> None:
     for link in [("a", "c"), ("a", "d"), ("b", "d")]:
         topology.connect(*link)
 
-    assert str(Compiler().compile(topology)).partition("\n")[2] == text(
+    assert printed(topology) == text(
         """
         └─ Sequence
            ├─ Parallel
@@ -221,7 +226,7 @@ def test_levels_stand_in_the_sequence_around_them() -> None:
     for link in ["x-a", "x-b", "a-c", "a-d", "b-d", "c-y", "d-y"]:
         topology.connect(*link.split("-"))
 
-    assert str(Compiler().compile(topology)).partition("\n")[2] == text(
+    assert printed(topology) == text(
         """
         └─ Sequence
            ├─ x
@@ -245,3 +250,11 @@ def test_hostile_names_do_not_reach_the_terminal(name: str) -> None:
     printed = str(Compiler().compile(topology, cache=object()))
 
     assert printed.splitlines()[0].endswith("nothing stored: `ab` says `_cacheable = False`")
+
+
+def test_a_plan_says_that_there_are_diagnostics() -> None:
+    """Who prints only the plan still learns of the warnings."""
+    topology = Topology()
+    topology.add_expression(A() >> X() >> B() >> Y())
+
+    assert str(Compiler().compile(topology)).endswith("2 warnings: see `diagnostics`")

@@ -26,8 +26,16 @@ def test_a_filter_without_init_just_works() -> None:
 
 def test_positional_arguments_need_an_init() -> None:
     """Without an `__init__` there are no names for them, as in any Python class."""
-    with pytest.raises(TypeError, match="positional argument"):
+    with pytest.raises(TypeError, match=r"`A` got 1 argument without a name; .*`A\(name=value\)`"):
         A(3)
+
+
+def test_a_missing_attribute_says_what_there_is() -> None:
+    """A misspelt keyword is found where it is missed."""
+    with pytest.raises(
+        AttributeError, match=r"`A` has no attribute `width`.*`widht`\. Did you mean"
+    ):
+        _ = A(widht=3).width
 
 
 @pytest.mark.parametrize("name", ["fit", "forward", "meta", "to", "collect", "inlined"])

@@ -3,6 +3,7 @@
 import threading
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from decimal import Decimal, localcontext
+from typing import ClassVar
 
 import pytest
 import torch
@@ -151,6 +152,24 @@ def test_after_an_error_nothing_new_begins() -> None:
     assert ran == []
 
 
+def test_an_error_cancels_what_has_not_begun() -> None:
+    """Nobody waits for a node that would run for nothing."""
+
+    class OnlyFirst(AtOnce):
+        pending: ClassVar[list[Future[object]]] = []
+
+        def submit(self, function, /, *arguments, **named):
+            if not self.count:
+                return super().submit(function, *arguments, **named)
+            self.pending.append(Future())
+            return self.pending[-1]
+
+    executor = OnlyFirst()
+    with pytest.raises(ValueError, match="no"):
+        Graph.somatize(Raises(ValueError("no")) | Same() | Same(), executor=executor).forward(0)
+    assert [future.cancelled() for future in executor.pending] == [True, True]
+
+
 def test_listeners_are_called_in_the_thread_of_the_caller() -> None:
     """They need no locks."""
     g = Graph.somatize((Where() | Where()) >> Pairs(), executor="threads")
@@ -240,3 +259,26 @@ def test_no_thread_holds_up_the_end_of_the_program() -> None:
     """)
 
     assert told == "True\n"
+
+
+def test_a_node_may_import_a_library_while_others_run() -> None:
+    """A library that is half loaded is of no concern to the nodes beside."""
+    told = fresh_python("""
+        from soma import Filter, Graph
+
+        class Imports(Filter):
+            def forward(self, x, state):
+                import numpy
+                return float(numpy.float64(x))
+
+        class Same(Filter):
+            def forward(self, x, state):
+                return x
+
+        expression = Imports()
+        for _ in range(1_000):
+            expression = expression | Same()
+        print(set(Graph.somatize(expression, executor="threads").forward(2.0).values()))
+    """)
+
+    assert told == "{2.0}\n"

@@ -63,10 +63,8 @@ def test_a_graph_gives_the_same_in_processes(pool: ProcessPoolExecutor) -> None:
     here = Graph.somatize(expression()).fit([1, 3], [0, 1])
     there = Graph.somatize(expression(), executor=pool).fit([1, 3], [0, 1])
 
-    assert (
-        there.forward([2]) == here.forward([2]) == [("center", [0]), ("keeps", ([-1, 1], [0, 1]))]
-    )
-    assert there.get_node_state("center") == 2
+    assert there.forward([2]) == here.forward([2])
+    assert there.get_node_state("center") == here.get_node_state("center") == 2
 
 
 def test_nodes_really_run_elsewhere(pool: ProcessPoolExecutor) -> None:

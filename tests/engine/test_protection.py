@@ -109,6 +109,18 @@ def test_an_array_is_read_only() -> None:
     assert x.flags.writeable
 
 
+def test_the_mask_of_an_array_is_protected_too() -> None:
+    """A masked array holds a second one."""
+    x = np.ma.array([1, 2], mask=[False, False])
+
+    def write(x):
+        x.mask[0] = True
+        x[1] = np.ma.masked
+
+    Graph.somatize(Writes(write=write)).forward(x)
+    assert x.mask.tolist() == [False, False]
+
+
 @pytest.mark.parametrize("wrap", [list, dict, tuple], ids=["list", "dict", "tuple"])
 def test_an_array_inside_something_is_read_only(wrap: type) -> None:
     """Wherever it lies."""

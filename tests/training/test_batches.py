@@ -12,7 +12,7 @@ from soma.training._prefix import Prefix
 from soma.training._rows import take
 
 X = torch.arange(10.0)
-PREFIX = Prefix({"root": X}, version=1)
+PREFIX = Prefix({"root": X}, made_for=1)
 
 
 def rows(batch_size: int = 4) -> Rows:

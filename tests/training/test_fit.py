@@ -14,7 +14,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from soma import DifferentiableFilter, Filter, Graph, Inputs
-from soma.errors import InvalidInput, UntrainedWarning
+from soma.errors import InvalidInput, SomaWarning, UntrainedWarning
 from tests.training.filters import Concatenate, Dense, Rounded, Standardize, Wrap, data
 
 X, Y = data()
@@ -233,7 +233,8 @@ def test_ctrl_c_leaves_a_graph_that_works() -> None:
 def test_a_loss_that_is_not_finite_stops_nothing() -> None:
     """NaN is passed on and shown, and the fit ends as ever."""
     g = Graph.somatize(Dense(3))
-    g.fit(X, Y, epochs=3, optimizer=lambda weights: torch.optim.SGD(weights, lr=1e30))
+    with pytest.warns(SomaWarning, match=r"the loss of `dense` is (nan|inf) since epoch \d"):
+        g.fit(X, Y, epochs=3, optimizer=lambda weights: torch.optim.SGD(weights, lr=1e30))
 
     assert not np.isfinite(g.history[-1].loss)
     assert "nan" in str(g.history) or "inf" in str(g.history)

@@ -207,3 +207,10 @@ def test_an_error_inside_a_loss_says_where() -> None:
         losses_of(nn.Linear(6, 3), Y, loss=wrong)
 
     assert "in the loss of leaf `wrap`, wrong (given)" in raised.value.__notes__[0]
+
+
+def test_a_loss_that_would_be_broadcast_is_refused() -> None:
+    """What torch only warns of trains on every pair of rows."""
+    g = Graph.somatize(Dense(1))
+    with pytest.raises(InvalidInput, match=r"\(64, 1\) .* \(64,\).*`y\[:, None\]`"):
+        g.fit(X, Y[:, 0], epochs=1, loss=torch.nn.MSELoss(), progress=False)

@@ -135,7 +135,7 @@ def test_a_wrong_width_is_told_with_node_and_shapes() -> None:
     g = Graph.somatize(Dense(4) >> Wrap(lambda _: nn.Linear(5, 2)))
     with pytest.raises(RuntimeError, match="mat1 and mat2") as caught:
         g.materialize(X)
-    assert "`wrap` (Wrap)" in caught.value.__notes__[0]
+    assert "`wrap` (Wrap, built for samples of shape (4,))" in caught.value.__notes__[0]
     assert "shape (64, 4)" in caught.value.__notes__[0]
 
 

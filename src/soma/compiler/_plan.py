@@ -1,5 +1,6 @@
 """What the compiler gives: which nodes run, in which arrangement, and what it thinks of them."""
 
+from collections import Counter
 from dataclasses import dataclass
 
 from soma.compiler._mode import CompileMode
@@ -42,14 +43,15 @@ class ExecutionPlan:
     def __str__(self) -> str:
         reasons = {step.uncached for step in executes(self.root)}
         common = reasons.pop() if len(reasons) == 1 else None
-        count = f"{len(self.order)} node{'s' if len(self.order) != 1 else ''}"
-        head = f"ExecutionPlan: {self.mode}, {count}"
-        return str(
-            Tree(
-                head if common is None else f"{head}, nothing stored: {common}",
-                (_drawn(self.root, with_reasons=common is None),),
-            )
+        nodes = f"{len(self.order)} node{'s' if len(self.order) != 1 else ''}"
+        head = f"ExecutionPlan: {self.mode}, {nodes}"
+        tree = Tree(
+            head if common is None else f"{head}, nothing stored: {common}",
+            (_drawn(self.root, with_reasons=common is None),),
         )
+        told = Counter(one.level for one in self.diagnostics)
+        counts = [f"{count} {level}{'s' if count > 1 else ''}" for level, count in told.items()]
+        return f"{tree}\n{' and '.join(counts)}: see `diagnostics`" if counts else str(tree)
 
 
 def _drawn(part: Part, *, with_reasons: bool) -> Tree:

@@ -86,5 +86,16 @@ def as_composable(value: object, where: str) -> Composable:
         )
     raise NotAFilter(
         f"a `{type(value).__name__}` stands {where}; a filter, a graph or an expression of them "
-        "is wanted. Subclass `soma.Filter` to use it here."
+        f"is wanted. {_way_in(value)}"
     )
+
+
+def _way_in(value: object) -> str:
+    if hasattr(value, "parameters") and hasattr(value, "forward"):
+        return "Return the module from `build_module` of a `soma.DifferentiableFilter`."
+    if hasattr(value, "fit") and hasattr(value, "transform"):
+        return (
+            "Wrap it in a `soma.Filter`: `fit` returns the fitted estimator, `forward` calls its "
+            "`transform`."
+        )
+    return "Subclass `soma.Filter` to use it here."

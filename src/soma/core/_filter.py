@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from inspect import Parameter, getattr_static, isfunction, signature
 from reprlib import recursive_repr
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from soma.core._expression import Expression
+from soma.errors import did_you_mean, listing
 
 
 class FilterKind(StrEnum):
@@ -66,6 +67,11 @@ class Filter(Expression):
 
     >>> Center(unit="cm").unit
     'cm'
+
+    Class attributes say what may be assumed of it: `_kind` (`"stateless"`, `"trainable"`, or
+    `"opaque"` for a box that nobody looks into; by default from whether it has a `fit`),
+    `_differentiable` (gradients pass `forward`), `_deterministic` (equal inputs give equal
+    outputs), `_cacheable`, `_stream_mode`.
     """
 
     _kind: ClassVar[str | None] = None
@@ -89,7 +95,14 @@ class Filter(Expression):
         object.__setattr__(self, "_arguments", Arguments(args, kwargs))
         return self
 
-    def __init__(self, /, **attributes: object) -> None:
+    def __init__(self, /, *positional: object, **attributes: object) -> None:
+        if positional:
+            name = type(self).__name__
+            raise TypeError(
+                f"`{name}` got {len(positional)} argument{'s' if len(positional) > 1 else ''} "
+                "without a name; keywords become attributes, so write "
+                f"`{name}(name=value)`, or define `__init__`."
+            )
         for name, value in attributes.items():
             if isfunction(getattr_static(type(self), name, None)):
                 raise TypeError(
@@ -97,6 +110,17 @@ class Filter(Expression):
                     "methods. Choose another name."
                 )
             setattr(self, name, value)
+
+    def __getattr__(self, name: str) -> Any:
+        # Reached only for what is not there; in a half-made copy `_arguments` is not either.
+        if name.startswith("__") or name == "_arguments":
+            raise AttributeError(name)
+        given = self._arguments.named
+        raise AttributeError(
+            f"`{type(self).__name__}` has no attribute `{name}`; it was constructed with "
+            f"{listing(given) or 'no keywords'}.{did_you_mean(name, given)} Keywords become "
+            f"attributes: `{type(self).__name__}({name}=...)`."
+        )
 
     def fit(self, x: object, y: object = None) -> object:
         """Return the state that `forward` will get. The default learns nothing.
@@ -141,6 +165,10 @@ class Filter(Expression):
         except Exception:  # an argument whose own `repr` fails must not hide the filter
             inside = "…"
         return f"{type(self).__name__}({inside})"
+
+    def _description(self) -> str:
+        """Return what messages call this filter."""
+        return type(self).__name__
 
     def _written_arguments(self) -> Iterator[str]:
         given = signature(type(self)).bind(*self._arguments.positional, **self._arguments.named)

@@ -91,9 +91,7 @@ def run_parallel(
                 begin(node)
             end(ended.get())
     finally:
-        for future in running:
-            future.cancel()
-        wait(running)
+        wait([future for future in running if not future.cancel()])
     leaves = [node for node, _ in program.exits]
     return values[leaves[0]] if len(leaves) == 1 else {leaf: values[leaf] for leaf in leaves}
 

@@ -44,6 +44,7 @@ class Runner:
         self.seed = seed
         self.executor = checked_executor(executor)
         self.states: dict[NodeId, object] = {}
+        self.fitted = object()  # another one whenever the states of plain filters change
         self.listeners = Listeners()
         self._programs: dict[object, Program] = {}
         self._lowered_version = topology.version
@@ -57,6 +58,7 @@ class Runner:
         """Give a node what its `fit` would have learned."""
         self.topology.node(node)
         self.states[node] = state
+        self.fitted = object()
         self.changed()
 
     def plan(self, mode: str) -> ExecutionPlan:
@@ -137,6 +139,7 @@ class Runner:
         """Keep what a fit has learned; called once all of it succeeded."""
         learned = cast(Mapping[NodeId, tuple[object]], states)
         self.states.update({node: state for node, (state,) in learned.items()})
+        self.fitted = object()
         self.changed()
 
     def execute(
@@ -176,7 +179,7 @@ class Runner:
 
     def name(self, node: NodeId) -> str:
         """Return a node's id with its class, for messages."""
-        return f"`{node}` ({type(self.topology.nodes[node].filter).__name__})"
+        return f"`{node}` ({self.topology.nodes[node].filter._description()})"
 
     @contextmanager
     def using(self, executor: Executor | str | None) -> Iterator[None]:

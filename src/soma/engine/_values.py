@@ -9,6 +9,7 @@ the next node may be the only reader of that, and write to it.
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
+from sys import modules
 from typing import Any
 
 from soma.engine._libraries import loaded
@@ -36,14 +37,17 @@ class Protected:
         self.function = function
 
     def __call__(self, x: Any) -> object:
-        torch = loaded("torch")
-        if torch is not None and type(x) is torch.Tensor and not x.is_inference():
-            version = x._version
-            answer = self.function(x)
-            if x._version != version:
-                raise InputChanged(_CHANGED)
-            return _own(answer, {_memory(x)})
-        return self._call_protected(x)
+        # One tensor in, another one out is what models do all day, so that comes first.
+        plain = getattr(modules.get("torch"), "Tensor", None)
+        if type(x) is not plain or x.is_inference():
+            return self._call_protected(x)
+        version = x._version
+        answer = self.function(x)
+        if x._version != version:
+            raise InputChanged(_CHANGED)
+        if type(answer) is plain and _memory(answer) != _memory(x):
+            return answer
+        return _own(answer, {_memory(x)})
 
     def _call_protected(self, x: object) -> object:
         before = [(tensor, tensor._version) for tensor in _tensors(x)]
@@ -88,6 +92,8 @@ def _copied(value: Any) -> object:
 def _read_only(array: Any) -> object:
     view = array.view()
     view.flags.writeable = False
+    if hasattr(view, "unshare_mask"):  # a masked array, whose mask is another array
+        view.unshare_mask()
     return view
 
 
@@ -112,7 +118,7 @@ def _own(answer: Any, memories: set[int]) -> object:
 
 def _memory(tensor: Any) -> int:
     try:
-        return int(tensor.untyped_storage().data_ptr())
+        return tensor.untyped_storage().data_ptr()  # type: ignore[no-any-return]
     except RuntimeError:  # sparse tensors, and those that wrap others, have no storage
         return id(tensor)
 

@@ -39,8 +39,8 @@ def built_module(node: Node) -> nn.Module:
     module = filter._module if isinstance(filter, DifferentiableFilter) else None
     if module is None:
         raise NotMaterialized(
-            f"`{node.id}` ({type(filter).__name__}) has no module yet. Call "
-            "`g.materialize(sample)` with one batch of what it will work on."
+            f"`{node.id}` ({type(filter).__name__}) has no module yet. Call `g.fit(x, y)`, or "
+            "`g.materialize(sample)` before a training loop of your own."
         )
     return module
 
@@ -60,7 +60,20 @@ class Converting:
         self.wanted = wanted
 
     def __call__(self, x: object) -> object:
-        return self.module(x if type(x) is Tensor else to_tensors(x, self.wanted))
+        if type(x) is Tensor:
+            return self.module(x)
+        given = to_tensors(x, self.wanted)
+        try:
+            return self.module(given)
+        except Exception as error:
+            if not isinstance(given, Tensor):
+                error.add_note(
+                    f"the module was given {describe(given)}. Tensors, arrays and lists of numbers "
+                    "become tensors; convert anything else in a filter before it, a frame for "
+                    "instance with `x.to_numpy(dtype='float32')`. A fan-in comes as a dict by "
+                    "predecessor, so it needs a `forward` of its own."
+                )
+            raise
 
 
 class Training:
@@ -113,7 +126,16 @@ class Live:
         self.state = state
 
     def __call__(self, x: object) -> object:
-        return checked_output(self.filter, self.filter.forward(x, self.state))
+        try:
+            output = self.filter.forward(x, self.state)
+        except RuntimeError as error:
+            if "requires grad" in str(error) and "numpy" in str(error):
+                error.add_note(
+                    f"`{type(self.filter).__name__}` says `_differentiable = True`, and its "
+                    "`forward` leaves torch. Take that line out, or use torch operations only."
+                )
+            raise
+        return checked_output(self.filter, output)
 
 
 class Opaque:

@@ -49,6 +49,7 @@ class DifferentiableFilter(Filter):
     _exchanges: ClassVar["count[int]"] = count(1)
     _last_exchange: ClassVar[int] = 0
 
+    _built_for: Shapes = None
     _live: nn.Module | None = None
     _twin: nn.Module | None = None
     _uses_twin: bool = False
@@ -92,6 +93,7 @@ class DifferentiableFilter(Filter):
         """Build the module for samples of `input_shape`, unless it is built; return it."""
         if self._live is None:
             module = self.build_module(input_shape)
+            self._built_for = input_shape
             if not isinstance(module, nn.Module):
                 raise InvalidOutput(
                     f"`{type(self).__name__}.build_module` returned {module!r}; a "
@@ -111,6 +113,11 @@ class DifferentiableFilter(Filter):
     def eval(self) -> Self:
         """Set this filter and its module to eval."""
         return self.train(mode=False)
+
+    def _description(self) -> str:
+        name = type(self).__name__
+        shape = self._built_for
+        return f"{name}, built for samples of shape {shape}" if shape is not None else name
 
     @property
     def _module(self) -> nn.Module | None:

@@ -9,6 +9,7 @@ from concurrent.futures import Executor
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
+from math import isfinite
 from time import perf_counter
 from warnings import warn
 
@@ -25,7 +26,7 @@ from soma.core import (
     per_root,
 )
 from soma.engine import Extras, Runner, lower, seeded
-from soma.errors import InvalidInput, UntrainedWarning, listing
+from soma.errors import InvalidInput, SomaWarning, UntrainedWarning, listing
 from soma.training._batches import Batches
 from soma.training._filter import DifferentiableFilter
 from soma.training._fit_data import Data
@@ -204,6 +205,7 @@ def _epochs(
     """Train epoch by epoch, and give the record of each as it ends."""
     trainer = loop.trainer
     generator = torch.Generator().manual_seed(options.seed) if options.seed is not None else None
+    told = False
     for epoch in range(1, options.epochs + 1):
         began = perf_counter()
         rate = float(next(iter(trainer.optimizers)).param_groups[0]["lr"])
@@ -211,6 +213,15 @@ def _epochs(
         validated = judged(trainer, loop.losses, judging).by_leaf() if judging else None
         loss = sum(trained.values())
         validation_loss = sum(validated.values()) if validated is not None else None
+        if not isfinite(loss) and not told:
+            told = True
+            named = listing(leaf for leaf, one in trained.items() if not isfinite(one))
+            warn(
+                f"the loss of {named} is {loss} since epoch {epoch}: the weights are lost, or will "
+                "be. Look for NaN in the data, lower the learning rate, or clip with `clip=1.0`.",
+                SomaWarning,
+                stacklevel=users_level(),
+            )
         schedulers.step(loss if validation_loss is None else validation_loss)
         yield EpochRecord(
             epoch=epoch,
@@ -225,4 +236,3 @@ def _epochs(
 
 def _leaves(topology: Topology) -> list[Node]:
     return [topology.nodes[leaf] for leaf in topology.wiring().leaves]
-

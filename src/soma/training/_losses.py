@@ -4,6 +4,7 @@ A loss that is given comes first, then the leaf's own `compute_loss`; else the t
 in `_default_loss.py`.
 """
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeGuard, cast
@@ -176,7 +177,30 @@ class Means:
 
 def _given(function: Callable[..., object]) -> tuple[str, LossFunction]:
     name = getattr(function, "__name__", type(function).__name__)
-    return f"{name} (given)", lambda out, y, aux: function(out, y)
+    return f"{name} (given)", _Given(function)
+
+
+class _Given:
+    """A user's loss; what torch only warns of at the first call is an error."""
+
+    def __init__(self, function: Callable[..., object]) -> None:
+        self.function = function
+        self.called = False
+
+    def __call__(self, out: object, y: object, aux: Aux) -> object:
+        if self.called:
+            return self.function(out, y)
+        self.called = True
+        with warnings.catch_warnings():
+            warnings.filterwarnings("error", message="Using a target size")
+            try:
+                return self.function(out, y)
+            except UserWarning as broadcast:
+                raise InvalidInput(
+                    f"the output is {describe(out)} and the targets are {describe(y)}: torch would "
+                    "broadcast the two and compare every row with every other. Give targets of the "
+                    "output's shape, for instance `y[:, None]`."
+                ) from broadcast
 
 
 def _check_rows(leaf: NodeId, out: object, y: object) -> None:

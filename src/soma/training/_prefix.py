@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import cast
 
-from torch import int64, tensor
+import numpy as np
+import torch
+from torch import Tensor
 
 from soma.core import Node, NodeId, Topology, per_root
-from soma.engine import Program, Runner, lower, row_count
+from soma.engine import Program, Runner, describe, lower, row_count
 from soma.errors import InvalidInput
 from soma.training._rows import Index, take
 
@@ -21,7 +23,12 @@ class Prefix:
     """
 
     values: Mapping[NodeId, object]  # of the nodes that others read on, and the roots' inputs
-    version: int  # of the topology it was made for
+    made_for: object  # the topology and the fitted states, as `stamp` tells them apart
+
+    def __repr__(self) -> str:
+        return (
+            f"Prefix({', '.join(f'{node}: {describe(one)}' for node, one in self.values.items())})"
+        )
 
     def __len__(self) -> int:
         """The number of rows."""
@@ -35,11 +42,16 @@ class Prefix:
             )
         return next(iter(counts.values())) or 0
 
-    def __getitem__(self, rows: "Index | list[int]") -> "Prefix":
+    def __getitem__(self, rows: "Index | list[int] | np.ndarray") -> "Prefix":
         """Return the same for some rows: a slice, or positions."""
-        index = tensor(rows, dtype=int64) if isinstance(rows, list) else rows
+        if not isinstance(rows, slice | list | Tensor | np.ndarray):
+            raise InvalidInput(
+                f"a prefix got {rows!r} for its rows; a slice, or the positions as a tensor, an "
+                "array or a list, is wanted."
+            )
+        index = rows if isinstance(rows, slice | Tensor) else torch.tensor(rows, dtype=torch.int64)
         return Prefix(
-            {node: take(value, index) for node, value in self.values.items()}, self.version
+            {node: take(value, index) for node, value in self.values.items()}, self.made_for
         )
 
 
@@ -79,7 +91,12 @@ def run_prefix(runner: Runner, x: object) -> Prefix:
     if kept:
         output = runner.execute(program, inputs, {}, "forward")
         values |= {kept[0]: output} if len(kept) == 1 else cast(dict[NodeId, object], output)
-    return Prefix(values, topology.version)
+    return Prefix(values, stamp(runner))
+
+
+def stamp(runner: Runner) -> object:
+    """Return what tells the present outputs of a prefix from earlier ones and other graphs'."""
+    return runner.fitted, runner.topology.version
 
 
 def _lower_prefix(runner: Runner, inside: set[NodeId]) -> Program:

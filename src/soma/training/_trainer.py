@@ -206,8 +206,9 @@ class Trainer:
                 "the loss has no gradient, because it was made from an output of eval. Call "
                 "`g.train()` before the forward."
                 if not self.training
-                else "the loss has no gradient: no trainable node reaches it. "
-                "`print(g.compile('differentiable').diagnostics[0])` shows where gradients stop."
+                else "the loss has no gradient: no trainable node reaches it. Look for a "
+                "`requires_grad_(False)`, and at where gradients stop: "
+                "`for one in g.compile('differentiable').diagnostics: print(one)`."
             )
         _optimizers.backward(losses, retain_graph=retain_graph)
 

@@ -16,7 +16,7 @@ from soma.training._calls import (
     overrides_forward,
 )
 from soma.training._filter import DifferentiableFilter
-from soma.training._prefix import Prefix, frontier, prefix_nodes
+from soma.training._prefix import Prefix, frontier, prefix_nodes, stamp
 
 # With listeners on, one training forward in this many tells what its nodes took.
 SAMPLED_EVERY = 64
@@ -55,9 +55,10 @@ class TrainingRun:
             program = runner.program(key, lambda: self._lower(set(), judging=judging))
             return program, per_root(x, program.roots)
         topology = runner.topology
-        if x.version != topology.version:
+        if x.made_for != stamp(runner):
             raise InvalidInput(
-                "this prefix was made before the graph was changed. Call `g.prefix(x)` again."
+                "this prefix is of another graph, or was made before this one was fitted or "
+                "changed. Call `g.prefix(x)` again."
             )
         key = "judge after prefix" if judging else "train after prefix"
         program = runner.program(key, lambda: self._lower(prefix_nodes(topology), judging=judging))

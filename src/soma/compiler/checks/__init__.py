@@ -4,7 +4,7 @@ A new check is a new file and its name below.
 """
 
 from soma.compiler.checks._cycles import cycles
-from soma.compiler.checks._declarations import declarations, updates
+from soma.compiler.checks._declarations import declarations, signatures, updates
 from soma.compiler.checks._empty import empty
 from soma.compiler.checks._fitted_on_untrained import fitted_on_untrained
 from soma.compiler.checks._gradient import gradient
@@ -23,6 +23,7 @@ __all__ = [
     "gradient",
     "repeated_links",
     "shared_filters",
+    "signatures",
     "unconnected",
     "unknown_nodes",
     "updates",
@@ -35,6 +36,7 @@ ERRORS = (
     cycles,
     shared_filters,
     declarations,
+    signatures,
     updates,
 )
 # These read a graph in which no error was found.

@@ -1,8 +1,13 @@
 """A filter says what it is in words that soma knows, and keeps its word."""
 
+from collections.abc import Callable
+from inspect import signature
+
 from soma.compiler._facts import Facts
 from soma.core import Diagnostic, FilterKind, Label, NodeId, StreamMode
 from soma.errors import listing
+
+_WANTED = {"fit": "fit(self, x, y=None)", "forward": "forward(self, x, state)"}
 
 
 def declarations(facts: Facts) -> list[Diagnostic]:
@@ -14,6 +19,34 @@ def declarations(facts: Facts) -> list[Diagnostic]:
         _error(facts, node, "declaration", f"does not say what it is: {problem}", help)
         for node, problem in facts.undeclared.items()
     ]
+
+
+def signatures(facts: Facts) -> list[Diagnostic]:
+    """An error for each filter whose `fit` or `forward` cannot take what it will be given."""
+    takes: dict[object, bool] = {}
+    found = []
+    for node in facts.topology.nodes.values():
+        for name, wanted in _WANTED.items():
+            method = getattr(node.filter, name)
+            function = getattr(method, "__func__", method)
+            if function not in takes:
+                takes[function] = _takes_two(method)
+            if not takes[function]:
+                problem = f"has a `{name}` that cannot be called with two arguments"
+                found.append(
+                    _error(facts, node.id, "signature", problem, f"Write it as `{wanted}`.")
+                )
+    return found
+
+
+def _takes_two(method: Callable[..., object]) -> bool:
+    try:
+        signature(method).bind(None, None)
+    except TypeError:
+        return False
+    except ValueError:  # compiled code that does not tell
+        return True
+    return True
 
 
 def updates(facts: Facts) -> list[Diagnostic]:

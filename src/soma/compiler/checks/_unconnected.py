@@ -5,9 +5,9 @@ from soma.core import Diagnostic, Label
 
 
 def unconnected(facts: Facts) -> list[Diagnostic]:
-    """A note for each node without any link, in a graph that has links."""
+    """A note for each node without any link, in a graph of several nodes."""
     wiring = facts.wiring
-    if not facts.topology.links:
+    if len(facts.topology.nodes) == 1:
         return []
     return [
         Diagnostic(
