@@ -118,6 +118,35 @@ def test_what_is_no_filter_is_named_with_its_place(make, where: str) -> None:
     assert isinstance(caught.value, TypeError)
 
 
+class Module:
+    """What a torch module looks like from afar."""
+
+    def parameters(self):
+        return []
+
+    def forward(self, x):
+        return x
+
+
+class Estimator:
+    """What an estimator of scikit-learn looks like from afar."""
+
+    def fit(self, x, y=None):
+        return self
+
+    def transform(self, x):
+        return x
+
+
+@pytest.mark.parametrize(
+    ("value", "way"), [(Module(), "`build_module`"), (Estimator(), "`transform`")]
+)
+def test_a_module_or_an_estimator_is_told_the_way_in(value: object, way: str) -> None:
+    """What people have at hand can be wrapped, and the error says how."""
+    with pytest.raises(NotAFilter, match=way):
+        A() >> value
+
+
 def test_a_class_in_place_of_an_instance_is_told_so() -> None:
     """Forgotten brackets are the likely mistake."""
     with pytest.raises(NotAFilter, match=r"the class `B` stands .* Write `B\(\.\.\.\)`"):

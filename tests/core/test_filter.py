@@ -38,6 +38,25 @@ def test_a_missing_attribute_says_what_there_is() -> None:
         _ = A(widht=3).width
 
 
+def test_an_object_that_is_not_made_yet_lacks_attributes_as_usual() -> None:
+    """Copying and pickling ask such an object what it has."""
+    assert not hasattr(object.__new__(A), "size")
+    assert not hasattr(A(), "__array__")
+    assert getattr(A(), "size", 7) == 7
+
+
+def test_a_property_that_fails_tells_why() -> None:
+    """An AttributeError inside it is not taken for a missing keyword."""
+
+    class Lengths(A):
+        @property
+        def mean(self):
+            return self.size.average
+
+    with pytest.raises(AttributeError, match="'int' object has no attribute 'average'"):
+        _ = Lengths(size=3).mean
+
+
 @pytest.mark.parametrize("name", ["fit", "forward", "meta", "to", "collect", "inlined"])
 def test_a_keyword_may_not_hide_a_method(name: str) -> None:
     """A parameter named like a method would break the filter later and elsewhere."""

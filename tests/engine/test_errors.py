@@ -171,7 +171,7 @@ def test_the_graph_runs_on_after_an_error() -> None:
         ("secret", "str of 6"),
         (b"ab", "bytes of 2"),
         ([1, 2], "list of 2"),
-        ((1,), "tuple of 1"),
+        ((1,), "tuple (int)"),
         ({1, 2}, "set of 2"),
         ({}, "dict {}"),
         ({"a": [1], "b": None}, "dict {'a': list of 1; 'b': None}"),

@@ -3,7 +3,7 @@
 import pytest
 
 from soma import Filter, Graph
-from soma.errors import NotFitted
+from soma.errors import NotFitted, SomaWarning
 from tests.engine.filters import Center, Keeps, Pairs, Plus, Raises, RaisesInFit, Same, Told
 
 
@@ -156,3 +156,19 @@ def test_fit_needs_no_y() -> None:
     assert Graph.somatize(Wants()).fit([1], [2]).get_node_state("wants") == 1
     with pytest.raises(TypeError, match="NoneType"):
         Graph.somatize(Wants()).fit([1])
+
+
+@pytest.mark.parametrize("returns_itself", [True, False])
+def test_a_fit_that_keeps_its_state_on_the_filter_is_told(returns_itself: bool) -> None:
+    """What is not returned can be neither copied nor told apart."""
+
+    class Estimator(Filter):
+        def fit(self, x, y=None):
+            self.mean_ = sum(x) / len(x)
+            return self if returns_itself else None
+
+        def forward(self, x, state):
+            return [value - self.mean_ for value in x]
+
+    with pytest.warns(SomaWarning, match=r"`Estimator\.fit` stored `mean_` on the filter"):
+        Graph.somatize(Estimator()).fit([1.0, 3.0])

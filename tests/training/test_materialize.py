@@ -160,3 +160,19 @@ def test_an_executor_does_not_change_what_is_drawn() -> None:
         drawn.append(torch.cat([one.flatten() for one in g.parameters()]))
 
     assert torch.equal(*drawn)
+
+
+def test_a_fan_in_that_is_built_as_a_chain_is_told() -> None:
+    """The note says that shapes come by predecessor."""
+    g = Graph.somatize((Dense(5) | Dense(4)) >> Dense(3))
+    with pytest.raises(KeyError) as caught:
+        g.materialize(X)
+    assert "this node is a fan-in, so shapes come by predecessor" in caught.value.__notes__[0]
+    assert "during build" in caught.value.__notes__[1]
+
+
+def test_samples_that_are_single_numbers_are_told() -> None:
+    """A column without an axis of its own has no width to build for."""
+    with pytest.raises(IndexError) as caught:
+        Graph.somatize(Dense(3)).materialize(X[:, 0])
+    assert "`x[:, None]` makes it a row of one" in caught.value.__notes__[0]

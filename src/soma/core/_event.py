@@ -10,7 +10,7 @@ from typing import Literal
 
 from soma.core._topology import NodeId
 
-Phase = Literal["fit", "forward", "train"]
+Phase = Literal["build", "fit", "forward", "train"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

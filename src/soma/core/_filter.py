@@ -115,6 +115,8 @@ class Filter(Expression):
         # Reached only for what is not there; in a half-made copy `_arguments` is not either.
         if name.startswith("__") or name == "_arguments":
             raise AttributeError(name)
+        if hasattr(type(self), name):  # a property that failed: its own error says more
+            return super().__getattribute__(name)
         given = self._arguments.named
         raise AttributeError(
             f"`{type(self).__name__}` has no attribute `{name}`; it was constructed with "

@@ -1,6 +1,9 @@
 """Says in a few words what a value is, for errors: its type and shape, never its content."""
 
 from collections.abc import Mapping
+from itertools import islice
+
+_MOST_PARTS = 8
 
 
 def describe(value: object, *, depth: int = 2) -> str:
@@ -18,8 +21,11 @@ def _described(value: object, depth: int) -> str:
         dtype = str(getattr(value, "dtype", "")).removeprefix("torch.")
         return f"{name}{f' of {dtype}' if dtype else ''}, shape {tuple(shape)}"
     if isinstance(value, Mapping) and depth:
-        parts = [f"{key!r}: {describe(part, depth=depth - 1)}" for key, part in value.items()]
-        return f"{name} {{{'; '.join(parts[:8])}{'; …' if len(parts) > 8 else ''}}}"
+        first = islice(value.items(), _MOST_PARTS)
+        parts = [f"{key!r}: {describe(part, depth=depth - 1)}" for key, part in first]
+        return f"{name} {{{'; '.join(parts)}{'; …' if len(value) > _MOST_PARTS else ''}}}"
+    if type(value) is tuple and 0 < len(value) <= _MOST_PARTS and depth:
+        return f"tuple ({'; '.join(describe(part, depth=depth - 1) for part in value)})"
     if isinstance(value, list | tuple | set | str | bytes | Mapping):
         return f"{name} of {len(value)}"
     return "None" if value is None else name

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import cast
+from warnings import warn
 
 from soma.compiler import CompileMode, Compiler, ExecutionPlan
 from soma.core import (
@@ -27,7 +28,7 @@ from soma.engine._rows import check_rows
 from soma.engine._run import Extras, run, run_observed
 from soma.engine._seeding import Seeded, derived_seed, drawing
 from soma.engine._values import Protected, without_gradients
-from soma.errors import InvalidInput, NotFitted, listing
+from soma.errors import InvalidInput, NotFitted, SomaWarning, listing
 
 Bind = Callable[[Node], Call | None]
 
@@ -258,9 +259,28 @@ class FitCall:
         self.y = y
 
     def __call__(self, x: object) -> tuple[object, tuple[object]]:
+        filter = self.filter
+        before = dict(vars(filter))
         # `forward` reads x after `fit`, and other nodes read y.
-        state = Protected(lambda given: self.filter.fit(*given))((x, self.y))  # type: ignore[misc]
-        return self.filter.forward(x, state), (state,)
+        state = Protected(lambda given: filter.fit(*given))((x, self.y))  # type: ignore[misc]
+        if state is None or state is filter:
+            _check_not_kept(filter, before, state)
+        return filter.forward(x, state), (state,)
+
+
+def _check_not_kept(filter: Filter, before: dict[str, object], state: object) -> None:
+    """Warn of a `fit` that stores what it learned on the filter and does not return it."""
+    after = vars(filter)
+    changed = [name for name in after if after[name] is not before.get(name, filter)]
+    if changed:
+        told = "itself" if state is filter else "None"
+        warn(
+            f"`{type(filter).__name__}.fit` stored {listing(changed)} on the filter and returned "
+            f"{told}. Return what was learned: it comes back as the second argument of `forward`, "
+            "and only so can it be kept, copied and told apart from another fit.",
+            SomaWarning,
+            stacklevel=2,
+        )
 
 
 def checked_executor(executor: object) -> Executor | None:

@@ -18,7 +18,7 @@ from soma.errors import NotMaterialized, SomaError, listing
 from soma.training._calls import checked_pair, overrides_forward, wanted_of
 from soma.training._convert import to_tensors, wanted_by
 from soma.training._filter import DifferentiableFilter
-from soma.training._shape import shape_of
+from soma.training._shape import Shapes, shape_of
 from soma.training._weights import load_weights
 
 
@@ -36,7 +36,7 @@ def materialize(runner: Runner, sample: object) -> None:
         node.id: building_call(runner, node) or runner.plain_call(node) for node in runner.topology
     }
     program = lower(plan.steps(), calls, runner.topology.wiring().leaves)
-    runner.execute(program, per_root(sample, program.roots), {}, "forward")
+    runner.execute(program, per_root(sample, program.roots), {}, "build")
     runner.changed()
 
 
@@ -68,7 +68,7 @@ class Building:
             except SomaError:
                 raise
             except Exception as error:
-                error.add_note(f"while building the module for samples of shape {shape}")
+                error.add_note(_about(shape))
                 raise
         output = trial_run(filter, x)
         if filter._live is None:
@@ -82,6 +82,15 @@ class Building:
             if state is not None:
                 load_weights(filter._live, state["weights_b64"])  # type: ignore[index]
         return output
+
+
+def _about(shape: Shapes) -> str:
+    told = f"while building the module for samples of shape {shape}"
+    if isinstance(shape, dict):
+        return f"{told}: this node is a fan-in, so shapes come by predecessor"
+    if shape == ():
+        return f"{told}: a sample is a single number here; `x[:, None]` makes it a row of one"
+    return told
 
 
 def trial_run(filter: DifferentiableFilter, x: object) -> object:
