@@ -1,6 +1,5 @@
 """Optional libraries: loaded late, and a kind word when they are missing."""
 
-import sys
 from importlib import import_module
 from types import ModuleType
 
@@ -25,8 +24,3 @@ def require(module: str, *, extra: str) -> ModuleType:
             f"`{module}` needs {library}, which is not installed. "
             f"Install it with: pip install '{DIST}[{extra}]'"
         ) from missing
-
-
-def loaded(module: str) -> ModuleType | None:
-    """Return a library if this process has imported it already, without importing it."""
-    return sys.modules.get(module)

@@ -13,6 +13,7 @@ from soma._extras import require
 from soma.compiler import ExecutionPlan, graph_text
 from soma.core import Composable, Filter, Inlined, Link, NodeId, Topology, as_composable, has_module
 from soma.engine import Runner
+from soma.errors import InvalidNodeId
 
 if TYPE_CHECKING:
     import torch
@@ -80,6 +81,11 @@ class Graph(Composable):
         A graph in place of the filter is inlined, its nodes as `id.inner`.
         """
         id, part = (id_or_filter, filter) if isinstance(id_or_filter, str) else (None, id_or_filter)
+        if id is None and filter is not None:
+            raise InvalidNodeId(
+                f"`node` got {id_or_filter!r} first; the id comes first, then the filter: "
+                '`g.node("encoder", Encoder())`.'
+            )
         name, states = self.topology.declare(as_composable(part, "in `node`"), id)
         self._runner.states.update(states)
         return name
@@ -206,8 +212,13 @@ class Graph(Composable):
             seed=seed,
             executor=executor,
         )
-        self.history = training.History()  # here before the first epoch, so that Ctrl-C keeps it
-        training.fit(self._with_trainer(), x, y, options, self.history)
+        before, self.history = self.history, training.History()
+        try:
+            training.fit(self._with_trainer(), x, y, options, self.history)
+        except BaseException:
+            # Epochs finished before an error or Ctrl-C are kept; a refused fit has none.
+            self.history = self.history or before
+            raise
         return self
 
     # `Any`, since what comes out is whatever the user's own filters make of it.

@@ -163,28 +163,27 @@ def test_the_graph_runs_on_after_an_error() -> None:
     assert g.forward(1) == 2
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (None, "None"),
-        (3, "int"),
-        ("secret", "str of 6"),
-        (b"ab", "bytes of 2"),
-        ([1, 2], "list of 2"),
-        ((1,), "tuple (int)"),
-        ({1, 2}, "set of 2"),
-        ({}, "dict {}"),
-        ({"a": [1], "b": None}, "dict {'a': list of 1; 'b': None}"),
-        ({"a": {"b": {"c": 1}}}, "dict {'a': dict {'b': dict of 1}}"),
-        (np.zeros((2, 3), np.float32), "ndarray of float32, shape (2, 3)"),
-        (np.int64(3), "int64 of int64, shape ()"),
-        (torch.zeros(2, dtype=torch.int64), "Tensor of int64, shape (2,)"),
-        (Strange(), "Strange"),
-        (Same(), "Same"),
-    ],
-    ids=str,
-)
-def test_a_value_is_described_by_type_and_size(value: object, text: str) -> None:
+DESCRIBED = {
+    "None": None,
+    "int": 3,
+    "str of 6": "secret",
+    "bytes of 2": b"ab",
+    "list of 2": [1, 2],
+    "tuple (int)": (1,),
+    "set of 2": {1, 2},
+    "dict {}": {},
+    "dict {'a': list of 1; 'b': None}": {"a": [1], "b": None},
+    "dict {'a': dict {'b': dict of 1}}": {"a": {"b": {"c": 1}}},
+    "ndarray of float32, shape (2, 3)": np.zeros((2, 3), np.float32),
+    "int64 of int64, shape ()": np.int64(3),
+    "Tensor of int64, shape (2,)": torch.zeros(2, dtype=torch.int64),
+    "Strange": Strange(),
+    "Same": Same(),
+}
+
+
+@pytest.mark.parametrize(("text", "value"), DESCRIBED.items(), ids=list(DESCRIBED))
+def test_a_value_is_described_by_type_and_size(text: str, value: object) -> None:
     """Its content is nobody's business."""
     assert describe(value) == text
 

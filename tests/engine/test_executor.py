@@ -2,6 +2,7 @@
 
 import threading
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from copy import deepcopy
 from decimal import Decimal, localcontext
 from typing import ClassVar
 
@@ -282,3 +283,12 @@ def test_a_node_may_import_a_library_while_others_run() -> None:
     """)
 
     assert told == "{2.0}\n"
+
+
+def test_a_copy_of_a_graph_gets_threads_of_its_own() -> None:
+    """A pool cannot be copied, the wish for one can."""
+    g = Graph.somatize(Plus(1) | Plus(2), executor="threads")
+    other = deepcopy(g)
+
+    assert other.forward(1) == g.forward(1)
+    assert other._runner.executor is not g._runner.executor

@@ -14,6 +14,10 @@ from tests.engine.filters import Keeps, Other, Same
 Point = namedtuple("Point", ["x", "y"])
 
 
+class Rows(list):
+    """A list of another class."""
+
+
 class Marked(torch.Tensor):
     """A tensor of another class."""
 
@@ -49,6 +53,7 @@ CASES = [
     (defaultdict(list, a=[1]), lambda x: x["b"].append(2)),
     (Counter("aab"), lambda x: x.update("ccc")),
     (Point([1], [2]), lambda x: x.x.append(3)),
+    (Rows([[1], [2]]), lambda x: x[1].append(3)),
 ]
 IDS = [f"{type(value).__name__} {index}" for index, (value, _) in enumerate(CASES)]
 

@@ -271,3 +271,31 @@ def test_what_does_not_go_together_is_told_before_training(change: dict, message
     given = {"x": X, "y": Y, "epochs": 1} | change
     with pytest.raises(InvalidInput, match=message):
         Graph.somatize(Dense(3)).fit(given.pop("x"), given.pop("y"), **given)
+
+
+def test_a_single_row_that_cannot_be_normalised_ends_in_the_error_of_torch() -> None:
+    """There is no better batch size to suggest, and none is looked for."""
+    g = Graph.somatize(Wrap(lambda s: nn.Sequential(nn.Linear(s[-1], 3), nn.BatchNorm1d(3))))
+    with pytest.raises(ValueError, match="more than 1 value per channel"):
+        g.fit(X[:1], Y[:1], epochs=1, progress=False)
+
+
+def test_a_node_added_between_two_fits_is_trained() -> None:
+    """The optimizer that the first fit chose is made anew for the weights there are."""
+    g = Graph.somatize(Dense(3))
+    g.fit(X, Y, epochs=1, progress=False)
+    g.node("late", Dense(3))
+    g.connect("dense", "late")
+    g.materialize(X)
+    before = g.filter("late")._live.weight.clone()
+    g.fit(X, Y, epochs=1, progress=False)
+    assert not torch.equal(g.filter("late")._live.weight, before)
+
+
+def test_weights_in_no_optimizer_are_named() -> None:
+    """A user's own optimizer is kept, with a word on what it leaves out."""
+    g = Graph.somatize(Dense(4) >> Dense(3))
+    g.materialize(X)
+    g.set_optimizer(torch.optim.SGD(g.filter("dense")._module.parameters(), lr=0.1))
+    with pytest.warns(SomaWarning, match="holds no weight of `dense_2`"):
+        g.fit(X, Y, epochs=1, progress=False)

@@ -1,11 +1,14 @@
 """What inference uses: live weights before a freeze, the twin after it, never stale ones."""
 
+from threading import Lock
+
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
 
 from soma import Graph
+from soma.errors import InvalidInput
 from tests.training.filters import Dense, Wrap, data
 
 X, Y = data()
@@ -124,7 +127,6 @@ def test_train_gives_the_live_module_back(g: Graph) -> None:
     g.train()
 
     assert twin is not live
-    assert not any(one.requires_grad for one in twin.parameters())
     assert g.filter("wrap")._module is live
     assert {id(one) for one in g.parameters()} == {
         id(one) for group in g.optimizer().param_groups for one in group["params"]
@@ -210,3 +212,100 @@ def test_a_filter_in_eval_inside_training_keeps_autograd_live() -> None:
 
     assert output.requires_grad
     assert g.filter("wrap")._module[0].num_batches_tracked == 0
+
+
+class Watched(Wrap):
+    """Adds a signal to what the base gives."""
+
+    def forward(self, x, state=None):
+        output, aux = super().forward(x, state)
+        return output, {**aux, "seen": 1}
+
+
+def test_a_forward_that_calls_the_base_is_never_stale() -> None:
+    """The state of an earlier freeze does not take the place of newer weights."""
+    g = Graph.somatize(Watched(lambda s: nn.Linear(s[-1], 3)))
+    for _ in range(2):
+        g.fit(X, Y, epochs=2, progress=False)
+        g.train()
+        g.make_optimizer(torch.optim.SGD, lr=0.5)
+        step(g)
+        with g.evaluating(), torch.no_grad():
+            assert torch.equal(g.forward(X), g.filter("watched")._live(X))
+
+
+class Keeping(nn.Module):
+    """Keeps what it computed, as maps of attention are kept to be looked at."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.inner = nn.Linear(width, 3)
+        self.lock = Lock()
+        self.kept: list[torch.Tensor] = []
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.kept = [self.inner(x)]
+        return self.kept[0]
+
+
+def test_a_module_with_parts_that_cannot_be_copied_freezes() -> None:
+    """Locks and kept activations are shared with the twin, weights are not."""
+    g = Graph.somatize(Wrap(lambda s: Keeping(s[-1])))
+    g.fit(X, Y, epochs=1, progress=False)
+    twin, live = g.filter("wrap")._module, g.filter("wrap")._live
+
+    assert twin is not live
+    assert twin.inner.weight is not live.inner.weight
+    assert torch.equal(g.forward(X), live(X).detach())
+
+
+def test_what_is_written_to_a_twin_is_kept_by_training(g: Graph) -> None:
+    """After a freeze `_module` is the twin, and edits of it are meant."""
+    g.freeze()
+    other = net()
+    g.filter("wrap")._module.load_state_dict(other.state_dict())
+    g.filter("wrap")._module[0].requires_grad_(False)
+    g.train()
+    live = g.filter("wrap")._module
+
+    assert torch.equal(live[0].weight, other[0].weight)
+    assert [one.requires_grad for one in live[0].parameters()] == [False, False]
+    assert live[3].weight.requires_grad
+
+
+def test_a_graph_in_training_takes_back_filters_that_another_froze() -> None:
+    """The mode of the graph decides about gradients, whoever else holds the filter."""
+    shared = Dense(3)
+    g, other = Graph.somatize(shared), Graph.somatize(shared)
+    g.materialize(X)
+    g.train()
+    other.freeze()
+    output, _ = g.forward(X)
+
+    assert output.requires_grad
+
+
+def test_a_refused_state_changes_nothing() -> None:
+    """Weights of another shape are refused before the first of them is written."""
+    donor = Graph.somatize(Wrap(lambda s: nn.Sequential(nn.Linear(6, 4), nn.Linear(4, 2))))
+    donor.materialize(X)
+    state = dict(donor.freeze().get_node_state("wrap"))
+    g = Graph.somatize(Wrap(lambda s: nn.Sequential(nn.Linear(6, 4), nn.Linear(4, 3))))
+    g.materialize(X)
+    before = g.forward(X)
+    with pytest.raises(InvalidInput, match=r"another module: `1.weight` is .*\(2, 4\)"):
+        g.set_node_state("wrap", state)
+
+    assert torch.equal(g.forward(X), before)
+    assert g.get_node_state("wrap") is None
+
+
+def test_a_state_that_does_not_fit_is_refused_each_time() -> None:
+    """A module that was built for a wrong state is not left behind with random weights."""
+    donor = Graph.somatize(Dense(2))
+    donor.materialize(X)
+    g = Graph.somatize(Dense(3))
+    g.set_node_state("dense", dict(donor.freeze().get_node_state("dense")))
+    for _ in range(2):
+        with pytest.raises(InvalidInput, match="another module"):
+            g.materialize(X)

@@ -1,10 +1,11 @@
 """Building modules from one sample."""
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
-from soma import DifferentiableFilter, Graph, errors
+from soma import DifferentiableFilter, Filter, Graph, errors
 from tests.training.filters import Concatenate, Dense, Rounded, Standardize, Wrap, data
 
 X, Y = data()
@@ -176,3 +177,93 @@ def test_samples_that_are_single_numbers_are_told() -> None:
     with pytest.raises(IndexError) as caught:
         Graph.somatize(Dense(3)).materialize(X[:, 0])
     assert "`x[:, None]` makes it a row of one" in caught.value.__notes__[0]
+
+
+class Late(nn.Module):
+    """Draws its weight when it is first run, and counts in a buffer that it exchanges."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("runs", torch.zeros(()))
+        self.weight = None
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if self.weight is None:
+            self.weight = nn.Parameter(torch.randn(x.shape[1], 2))
+        self.runs = self.runs + 1
+        return x @ self.weight
+
+
+def test_weights_drawn_in_the_first_run_differ_from_node_to_node() -> None:
+    """The generators move on where the run draws weights, and buffers are put back."""
+    g = Graph.somatize(Wrap(lambda _: Late()) | Wrap(lambda _: Late()))
+    g.materialize(X)
+    first, second = (filter._module for _, filter in g.filters())
+
+    assert not torch.equal(first.weight, second.weight)
+    assert first.runs == second.runs == 0
+
+
+def test_building_writes_nothing_into_the_sample() -> None:
+    """A first module that works in place gets a copy, then and in inference."""
+    sample = X.clone()
+    g = Graph.somatize(Wrap(lambda s: nn.Sequential(nn.ReLU(inplace=True), nn.Linear(s[-1], 2))))
+    g.fit(sample, Y[:, :2], epochs=2, validation=(sample, Y[:, :2]), progress=False)
+    g.forward(sample)
+
+    assert torch.equal(sample, X)
+
+
+def test_plain_filters_see_the_same_kind_in_fit_and_inference() -> None:
+    """Below a module a filter fits on arrays where the graph was given arrays."""
+    seen = []
+
+    class Center(Filter):
+        def fit(self, x, y=None):
+            seen.append(type(x))
+            return x.mean(0)
+
+        def forward(self, x, state):
+            seen.append(type(x))
+            return x - state
+
+    g = Graph.somatize(Dense(3) >> Center())
+    g.fit(X.numpy(), epochs=0)
+    g.forward(X.numpy())
+    assert set(seen) == {np.ndarray}
+
+
+def test_an_input_without_a_shape_builds_for_none() -> None:
+    """Text has no shape; a `forward` of its own still finds its module."""
+
+    class Length(DifferentiableFilter):
+        def build_module(self, input_shape):
+            assert input_shape is None
+            return nn.Linear(1, 2)
+
+        def forward(self, x, state=None):
+            return self._module(torch.tensor([[float(len(text))] for text in x])), {}
+
+    g = Graph.somatize(Length())
+    g.materialize(["a", "bb"])
+    assert g.forward(["a", "bb"]).shape == (2, 2)
+
+
+def test_a_node_added_while_training_is_in_training() -> None:
+    """Its dropout is on, as in the nodes that were there."""
+    g = Graph.somatize(Dense(8))
+    g.materialize(X)
+    g.train()
+    g.node("late", Wrap(lambda s: nn.Dropout(0.5)))
+    g.connect("dense", "late")
+    g.materialize(X)
+    assert g.filter("late")._module.training
+
+
+def test_a_dtype_given_to_a_module_afterwards_counts() -> None:
+    """Lists become tensors of the dtype that the module has by now."""
+    g = Graph.somatize(Dense(3))
+    g.materialize(X)
+    g.forward(X.tolist())
+    g.filter("dense")._module.double()
+    assert len(g.forward(X.tolist())) == 64

@@ -6,9 +6,10 @@ import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
 
-from soma import DifferentiableFilter, Filter, Graph
-from tests.training.filters import Dense, Gated, Rounded, Standardize, data
+from soma import DifferentiableFilter, Filter, Graph, Inputs
+from tests.training.filters import Concatenate, Dense, Gated, Rounded, Standardize, Wrap, data
 
 X, Y = data()
 
@@ -48,13 +49,15 @@ def test_gradients_reach_the_input_through_the_whole_graph() -> None:
     g.fit(X, Y, epochs=1, progress=False)
     x = X.clone().requires_grad_()
     F.mse_loss(g.forward(x), Y).backward()
+    assert all(
+        one.grad is None for _, filter in g.filters()[1:] for one in filter._module.parameters()
+    )
 
     by_hand = X.clone().requires_grad_()
     scaled = (by_hand - X.mean(0)) / X.std(0)
     first, second = (g.filter(node)._module for node in ("dense", "dense_2"))
     F.mse_loss(second(first(scaled)), Y).backward()
     assert torch.equal(x.grad, by_hand.grad)
-    assert all(parameter.grad is None for parameter in first.parameters())
 
 
 def test_the_gradient_of_the_input_leaves_live_weights_alone() -> None:
@@ -182,3 +185,55 @@ def test_no_grad_around_eval_is_respected() -> None:
         output = g.forward(X.clone().requires_grad_())
 
     assert not output.requires_grad
+
+
+def test_a_checkpointed_module_gives_the_gradient_of_the_input() -> None:
+    """What runs again in the backward finds its weights still at rest."""
+
+    class Checkpointed(nn.Module):
+        def __init__(self, width: int) -> None:
+            super().__init__()
+            self.inner = nn.Sequential(nn.Linear(width, 8), nn.Tanh(), nn.Linear(8, 3))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return checkpoint(self.inner, x, use_reentrant=False)
+
+    g = Graph.somatize(Wrap(lambda s: Checkpointed(s[-1])))
+    g.materialize(X)
+    x = X.clone().requires_grad_()
+    g.forward(x).sum().backward()
+
+    assert x.grad.abs().sum() > 0
+    assert all(one.grad is None and one.requires_grad for one in g.parameters())
+
+
+def test_each_input_that_asks_for_a_gradient_is_told_when_it_gets_none() -> None:
+    """Of two inputs one is cut: the warning names where."""
+    g = Graph()
+    g.node("seen", Dense(3))
+    g.node("hidden", Rounded())
+    g.node("join", Concatenate(2))
+    g.connect("seen", "join").connect("hidden", "join")
+    g.materialize(Inputs(seen=X, hidden=X))
+    parts = {name: X.clone().requires_grad_() for name in ("seen", "hidden")}
+    with pytest.warns(UserWarning, match=r"^cut: .* lost at `hidden`"):
+        g.forward(Inputs(parts)).sum().backward()
+
+    assert parts["seen"].grad is not None
+    assert parts["hidden"].grad is None
+
+
+def test_a_forward_that_calls_the_base_gives_the_gradient_of_the_input() -> None:
+    """What the base does in eval does not cut the gradient that was asked for."""
+
+    class Doubled(Dense):
+        def forward(self, x, state=None):
+            output, aux = super().forward(x, state)
+            return 2 * output, aux
+
+    g = Graph.somatize(Doubled(3))
+    g.materialize(X)
+    x = X.clone().requires_grad_()
+    g.forward(x).sum().backward()
+
+    assert x.grad.abs().sum() > 0

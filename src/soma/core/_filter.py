@@ -12,6 +12,7 @@ from reprlib import recursive_repr
 from typing import Any, ClassVar, Self
 
 from soma.core._expression import Expression
+from soma.draw import printable
 from soma.errors import did_you_mean, listing
 
 
@@ -115,6 +116,8 @@ class Filter(Expression):
         # Reached only for what is not there; in a half-made copy `_arguments` is not either.
         if name.startswith("__") or name == "_arguments":
             raise AttributeError(name)
+        if hasattr(super(), "__getattr__"):  # a class that is a torch module too
+            return super().__getattr__(name)  # type: ignore[misc]
         if hasattr(type(self), name):  # a property that failed: its own error says more
             return super().__getattribute__(name)
         given = self._arguments.named
@@ -169,8 +172,8 @@ class Filter(Expression):
         return f"{type(self).__name__}({inside})"
 
     def _description(self) -> str:
-        """Return what messages call this filter."""
-        return type(self).__name__
+        """Return what messages call this filter, safe to print."""
+        return printable(type(self).__name__)
 
     def _written_arguments(self) -> Iterator[str]:
         given = signature(type(self)).bind(*self._arguments.positional, **self._arguments.named)

@@ -44,12 +44,24 @@ class Runner:
         self.topology = topology
         self.seed = seed
         self.executor = checked_executor(executor)
+        self._asked_executor = executor
         self.states: dict[NodeId, object] = {}
         self.fitted = object()  # another one whenever the states of plain filters change
         self.listeners = Listeners()
         self._programs: dict[object, Program] = {}
         self._lowered_version = topology.version
         self._plans: dict[CompileMode, tuple[int, ExecutionPlan]] = {}
+
+    def __getstate__(self) -> dict[str, object]:
+        # A pool of threads cannot be copied; a copy of the graph gets its own.
+        kept: dict[str, object] = {"_programs": {}, "_plans": {}}
+        own = {"executor": None} if self._asked_executor == "threads" else {}
+        return {**vars(self), **kept, **own}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        vars(self).update(state)
+        if self._asked_executor == "threads":
+            self.executor = checked_executor("threads")
 
     def changed(self) -> None:
         """Lower again at the next run: a state, or how a node answers, is another."""

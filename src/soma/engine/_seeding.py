@@ -59,8 +59,17 @@ def seeded(seed: int) -> Iterator[None]:
         yield
 
 
+class Kept:
+    """Whether generators are put back at the end; may be taken back inside."""
+
+    __slots__ = ("restores",)
+
+    def __init__(self) -> None:
+        self.restores = True
+
+
 @contextmanager
-def generators_kept() -> Iterator[None]:
+def generators_kept() -> Iterator[Kept]:
     """Put the generators of Python, NumPy and torch back to where they are now."""
     with _DRAWING:
         python = random.getstate()
@@ -69,16 +78,18 @@ def generators_kept() -> Iterator[None]:
         tensor_state = torch.get_rng_state() if torch is not None else None
         on_gpu = torch is not None and torch.cuda.is_available() and torch.cuda.is_initialized()
         gpu_states = torch.cuda.get_rng_state_all() if torch is not None and on_gpu else []
+        kept = Kept()
         try:
-            yield
+            yield kept
         finally:
-            random.setstate(python)
-            if numpy is not None:
-                numpy.random.set_state(array_state)
-            if torch is not None:
-                torch.set_rng_state(tensor_state)
-                if on_gpu:
-                    torch.cuda.set_rng_state_all(gpu_states)
+            if kept.restores:
+                random.setstate(python)
+                if numpy is not None:
+                    numpy.random.set_state(array_state)
+                if torch is not None:
+                    torch.set_rng_state(tensor_state)
+                    if on_gpu:
+                        torch.cuda.set_rng_state_all(gpu_states)
 
 
 def _libraries() -> tuple[bool, bool]:

@@ -9,11 +9,12 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor, nn
 
-from soma.core import Filter, Node, NodeId, Topology
+from soma.core import Filter, Node, NodeId, Topology, has_module
 from soma.engine import Call, describe
 from soma.errors import InvalidOutput, NotMaterialized
 from soma.training._convert import Kind, Wanted, detached, mirrored, to_tensors, wanted_by
 from soma.training._filter import DifferentiableFilter
+from soma.training._twin import at_rest
 
 
 def overrides_forward(filter: DifferentiableFilter) -> bool:
@@ -29,6 +30,12 @@ def only_bare_modules(topology: Topology, nodes: Sequence[NodeId]) -> bool:
     )
 
 
+def seen_by_others(topology: Topology, node: NodeId) -> bool:
+    """Whether anybody but modules gets what a module node gives: the caller, a plain filter."""
+    successors = topology.wiring().successors[node]
+    return not successors or not all(has_module(topology.nodes[one].filter) for one in successors)
+
+
 def built_module(node: Node) -> nn.Module:
     """Return a node's module.
 
@@ -39,7 +46,7 @@ def built_module(node: Node) -> nn.Module:
     module = filter._module if isinstance(filter, DifferentiableFilter) else None
     if module is None:
         raise NotMaterialized(
-            f"`{node.id}` ({type(filter).__name__}) has no module yet. Call `g.fit(x, y)`, or "
+            f"`{node.id}` ({filter._description()}) has no module yet. Call `g.fit(x, y)`, or "
             "`g.materialize(sample)` before a training loop of your own."
         )
     return module
@@ -47,22 +54,21 @@ def built_module(node: Node) -> nn.Module:
 
 def module_call(module: nn.Module, *, takes_tensors: bool) -> Call:
     """Return a plain call of a module; `takes_tensors`: its input is known to be tensors."""
-    return Call(module if takes_tensors else Converting(module, wanted_by(module)))
+    return Call(module if takes_tensors else Converting(module))
 
 
 class Converting:
     """A module behind a conversion of lists and arrays to tensors."""
 
-    __slots__ = ("module", "wanted")
+    __slots__ = ("module",)
 
-    def __init__(self, module: nn.Module, wanted: Wanted) -> None:
+    def __init__(self, module: nn.Module) -> None:
         self.module = module
-        self.wanted = wanted
 
     def __call__(self, x: object) -> object:
         if type(x) is Tensor:
             return self.module(x)
-        given = to_tensors(x, self.wanted)
+        given = to_tensors(x, wanted_by(self.module))
         try:
             return self.module(given)
         except Exception as error:
@@ -79,16 +85,15 @@ class Converting:
 class Training:
     """An overridden `forward` in a training graph: gives `(output, aux or None)`."""
 
-    __slots__ = ("filter", "wanted")
+    __slots__ = ("filter",)
 
     def __init__(self, filter: DifferentiableFilter) -> None:
         self.filter = filter
-        self.wanted = wanted_of(filter)
 
     def __call__(self, x: object) -> tuple[object, object]:
         filter = self.filter
         if type(x) is not Tensor:
-            x = to_tensors(x, self.wanted)
+            x = to_tensors(x, wanted_of(filter))
         if filter.training:
             output, aux = checked_pair(filter, filter.forward(x, None))
         else:
@@ -104,16 +109,16 @@ class Training:
 class Judging:
     """An overridden `forward` in eval that still gives tensors and keeps its aux."""
 
-    __slots__ = ("filter", "wanted")
+    __slots__ = ("filter",)
 
     def __init__(self, filter: DifferentiableFilter) -> None:
         self.filter = filter
-        self.wanted = wanted_of(filter)
 
     def __call__(self, x: object) -> tuple[object, object]:
-        given = to_tensors(x, self.wanted)
-        output, aux = checked_pair(self.filter, self.filter.forward(given, None))
-        return to_tensors(output, self.wanted), aux or None
+        wanted = wanted_of(self.filter)
+        answer = self.filter.forward(to_tensors(x, wanted), None)
+        output, aux = checked_pair(self.filter, answer)
+        return to_tensors(output, wanted), aux or None
 
 
 class Live:
@@ -156,24 +161,52 @@ class Opaque:
 class Evaluating:
     """An overridden `forward` in inference: gives the output alone."""
 
-    __slots__ = ("filter", "state", "wanted")
+    __slots__ = ("filter",)
 
-    def __init__(self, filter: DifferentiableFilter, state: object) -> None:
+    def __init__(self, filter: DifferentiableFilter) -> None:
         self.filter = filter
-        self.state = state
-        self.wanted = wanted_of(filter)
 
     def __call__(self, x: object) -> object:
         filter = self.filter
         if type(x) is not Tensor:
-            x = to_tensors(x, self.wanted)
+            x = to_tensors(x, wanted_of(filter))
         if not filter.training:
-            return checked_pair(filter, filter.forward(x, self.state))[0]
+            return checked_pair(filter, filter.forward(x, filter._frozen_state()))[0]
         filter.training = False
         try:
-            return checked_pair(filter, filter.forward(x, self.state))[0]
+            return checked_pair(filter, filter.forward(x, filter._frozen_state()))[0]
         finally:
             filter.training = True
+
+
+class AtRest:
+    """A module node in inference whose input gets a gradient and whose weights get none."""
+
+    __slots__ = ("node",)
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+
+    def __call__(self, x: object) -> object:
+        filter = self.node.filter
+        assert isinstance(filter, DifferentiableFilter)
+        module = at_rest(built_module(self.node))
+        if not overrides_forward(filter):
+            return module(to_tensors(x, wanted_by(module)))
+        with filter._module_replaced(module):
+            return mirrored(Evaluating(filter)(x), "tensor")
+
+
+class Copying:
+    """A function that works in place, on a copy of an input that others read too."""
+
+    __slots__ = ("function",)
+
+    def __init__(self, function: Callable[[object], object]) -> None:
+        self.function = function
+
+    def __call__(self, x: object) -> object:
+        return self.function(x.clone() if isinstance(x, Tensor) else x)
 
 
 class Mirrored:

@@ -2,19 +2,30 @@
 
 A module takes tensors. Numeric lists and arrays become tensors of the module's own dtype
 and device; tensors are the user's and are left alone. In inference a module's output goes
-back to the kind of value that the graph was given.
+back to the kind of value that the graph was given. `mapped` finds them inside containers.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from copy import copy
+from dataclasses import dataclass, fields, is_dataclass
+from functools import partial
+from operator import is_
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from soma.training._shape import as_int64, numbers_of, readable
+
 Kind = Literal["tensor", "array", "list"]
 KINDS: tuple[Kind, ...] = ("tensor", "array", "list")
+
+_ATOMS = (int, float, complex, str, bytes, np.generic, type(None))
+_COMMON_ATOMS = frozenset({bool, int, float, str, type(None)})
+_DEEPEST = 100  # containers in containers; below, values stay as they are
+_NUMPY_FLOATS = (torch.float16, torch.float32, torch.float64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,113 +49,204 @@ def wanted_by(module: nn.Module) -> Wanted:
 
 
 def to_tensors(value: object, wanted: Wanted) -> object:
-    """Return `value` with its numeric lists and arrays as tensors; the rest as it is."""
+    """Return `value` with its numeric lists and arrays as tensors; the rest as it is.
+
+    Raises:
+        InvalidInput: integers that the module looks up do not fit int64.
+    """
     if isinstance(value, Tensor):
         return value
-    if isinstance(value, Mapping):
-        return {key: to_tensors(part, wanted) for key, part in value.items()}
-    if isinstance(value, tuple) and type(value) is tuple:
-        return tuple(to_tensors(part, wanted) for part in value)
-    if isinstance(value, list | np.ndarray | np.number | float | int):
-        return _tensor_of_list(value, wanted)
-    return value
+    return mapped(value, partial(_as_tensor, wanted=wanted), numbers=True)
 
 
-def _tensor_of_list(value: object, wanted: Wanted) -> object:
-    if isinstance(value, list) and any(isinstance(part, Tensor) for part in value):
-        return [to_tensors(part, wanted) for part in value]
-    try:
-        array = np.asarray(value)
-    except ValueError:  # rows of several lengths
+def _as_tensor(value: object, wanted: Wanted) -> object:
+    if not isinstance(value, list | np.ndarray | np.generic | float | int):
         return value
-    if array.dtype.kind not in "fiubc":
+    array = numbers_of(value)
+    if array is None:
         return value
     if array.dtype.kind == "c":
-        return torch.tensor(array, device=wanted.device)
-    exact = wanted.keeps_integers and array.dtype.kind in "iub"
-    dtype = torch.int64 if exact else wanted.dtype
-    if not array.dtype.isnative:
-        array = array.astype(array.dtype.newbyteorder("="))
-    if array.dtype.kind == "u" and array.dtype.itemsize > 1:
-        array = array.astype(np.int64)
+        return torch.tensor(readable(array), device=wanted.device)
+    if wanted.keeps_integers and array.dtype.kind in "iub":
+        return torch.tensor(as_int64(array), device=wanted.device)
     # A copy: a tensor over an array that was handed out read-only could write to it.
-    return torch.tensor(array, dtype=dtype, device=wanted.device)
+    return torch.tensor(readable(array), dtype=wanted.dtype, device=wanted.device)
 
 
 def kind_of(value: object) -> Kind:
-    """Say which kind of value the first data found in `value` is; tensors where none is."""
-    if type(value) is Tensor or isinstance(value, Tensor):
+    """Say which kind of data is in `value`, tensors before arrays before lists."""
+    if isinstance(value, Tensor):
+        return "tensor"
+    while type(value) is list and value and type(value[0]) is list and value[0] is not value:
+        value = value[0]  # the rows of a list are alike
+    kinds = {_kind_of_one(part) for part in walk(value)}
+    return next((kind for kind in KINDS if kind in kinds), "tensor")
+
+
+def _kind_of_one(value: object) -> Kind | None:
+    if isinstance(value, Tensor):
         return "tensor"
     if isinstance(value, np.ndarray | np.generic):
         return "array"
-    if isinstance(value, Mapping):
-        kinds = {kind_of(part) for part in value.values()}
-        return next((kind for kind in KINDS if kind in kinds), "tensor")
-    if isinstance(value, list):
-        first = value[0] if value else 0.0
-        return "list" if isinstance(first, int | float | complex) else kind_of(first)
-    return kind_of(value[0]) if isinstance(value, tuple) and value else "tensor"
+    if isinstance(value, list) and (not value or isinstance(value[0], int | float | complex)):
+        return "list"
+    return None
 
 
 def mirrored(value: object, kind: Kind) -> object:
     """Return a module's output as tensors, arrays or lists, inside any containers."""
+    if kind == "tensor" and isinstance(value, Tensor):
+        return value
+    return mapped(value, partial(_mirrored_one, kind=kind))
+
+
+def _mirrored_one(value: object, kind: Kind) -> object:
     if isinstance(value, Tensor):
-        if kind == "tensor":
-            return value
-        plain = value.detach().cpu()
-        if kind == "list":
-            return plain.tolist()
-        return plain.float().numpy() if plain.dtype == torch.bfloat16 else plain.numpy()
+        return value if kind == "tensor" or not _is_plain(value) else _outside_torch(value, kind)
     if isinstance(value, np.ndarray):
-        if kind == "list":
-            return value.tolist()
-        return torch.tensor(value) if kind == "tensor" else value
-    if isinstance(value, dict):
-        return {key: mirrored(part, kind) for key, part in value.items()}
-    if isinstance(value, tuple) and type(value) is tuple:
-        return tuple(mirrored(part, kind) for part in value)
+        if kind == "tensor" and value.dtype.kind in "fiubc":
+            return torch.tensor(readable(value))
+        return value.tolist() if kind == "list" else value
     if isinstance(value, list) and kind != "list":
-        if any(isinstance(part, Tensor | np.ndarray | dict | tuple) for part in value):
-            return [mirrored(part, kind) for part in value]
-        return _numeric(value, kind)
+        if any(isinstance(part, np.ndarray) for part in value):
+            return value
+        array = numbers_of(value)
+        if array is None:
+            return value
+        # Python's floats have no precision of their own, so they take torch's.
+        single = {"float64": np.float32, "complex128": np.complex64}
+        array = array.astype(single.get(array.dtype.name, array.dtype), copy=False)
+        return array if kind == "array" else torch.tensor(array)
     return value
 
 
-def _numeric(value: list[object], kind: Kind) -> object:
-    try:
-        array = np.asarray(value)
-    except ValueError:
-        return value
-    if array.dtype.kind not in "fiubc":
-        return value
-    if kind == "array":
-        return array.astype(np.float32) if array.dtype == np.float64 else array
-    return torch.tensor(value)
+def _is_plain(tensor: Tensor) -> bool:
+    """Whether a tensor has a counterpart outside torch; sparse and quantised ones have not."""
+    return tensor.layout is torch.strided and not (tensor.is_quantized or tensor.is_meta)
+
+
+def _outside_torch(tensor: Tensor, kind: Kind) -> object:
+    plain = tensor.detach().cpu().resolve_conj().resolve_neg()
+    if kind == "list":
+        return plain.tolist()
+    if plain.is_floating_point() and plain.dtype not in _NUMPY_FLOATS:
+        plain = plain.float()  # bfloat16 and the 8-bit floats
+    return (plain.to(torch.complex64) if plain.dtype == torch.complex32 else plain).numpy()
 
 
 def detached(value: object) -> object:
     """Return `value` with every tensor in it cut from the autograd graph."""
-    if isinstance(value, Tensor):
-        return value.detach()
-    if isinstance(value, dict):
-        return {key: detached(part) for key, part in value.items()}
-    if isinstance(value, list):
-        return [detached(part) for part in value] if _holds_tensors(value) else value
-    if isinstance(value, tuple) and type(value) is tuple:
-        return tuple(detached(part) for part in value)
-    return value
+    if type(value) is Tensor:
+        return value.detach() if value.requires_grad else value
+    return mapped(value, _detached_one)
+
+
+def _detached_one(value: object) -> object:
+    return value.detach() if isinstance(value, Tensor) and value.requires_grad else value
 
 
 def wants_gradient(value: object) -> bool:
     """Whether any tensor in `value` asks for a gradient."""
-    if type(value) is Tensor or isinstance(value, Tensor):
+    if type(value) is Tensor:
         return value.requires_grad
+    return any(isinstance(part, Tensor) and part.requires_grad for part in walk(value))
+
+
+def mapped(value: object, function: Callable[[object], object], *, numbers: bool = False) -> object:
+    """Return `value` with what `function` makes of it, or else of its parts.
+
+    What has no part that changes comes back itself; anything else is a copy of the same type.
+    With `numbers`, `function` is asked about bare numbers in mappings and tuples too.
+    """
+    seen: dict[int, tuple[object, object]] = {}  # keeps what two places share shared
+
+    def answer(one: object, depth: int) -> object:
+        if id(one) in seen:
+            return seen[id(one)][1]
+        seen[id(one)] = one, one  # where a container holds itself
+        new = function(one)
+        if new is one and depth:
+            new = opened(one, depth)
+        seen[id(one)] = one, new
+        return new
+
+    def opened(one: object, depth: int) -> object:
+        parts = parts_of(one)
+        # The numbers in a record are settings rather than data.
+        loose = type(one) is tuple or (isinstance(one, Mapping) and not is_dataclass(one))
+        asked = numbers and loose
+        if not asked and _only_atoms(parts):
+            return one
+        new = [
+            answer(part, depth - 1) if asked or not isinstance(part, _ATOMS) else part
+            for part in parts
+        ]
+        return one if all(map(is_, new, parts)) else with_parts(one, new)
+
+    return answer(value, _DEEPEST)
+
+
+def walk(value: object) -> Iterator[object]:
+    """Give what lies in containers, depth first; a container of atoms, as a numeric list, whole."""
+    waiting, seen = [value], {}
+    while waiting:
+        part = waiting.pop()
+        parts = parts_of(part)
+        if _only_atoms(parts):
+            yield part
+        elif id(part) not in seen:
+            seen[id(part)] = part
+            waiting.extend(reversed(parts))
+
+
+def parts_of(value: object) -> Sequence[object]:
+    """Return what lies in a mapping, list, tuple or dataclass; nothing for other values."""
+    if isinstance(value, list | tuple):
+        return value
+    if type(value) is dict:
+        return list(value.values())
+    if isinstance(value, (*_ATOMS, Tensor, np.ndarray, type)):
+        return ()
     if isinstance(value, Mapping):
-        return any(wants_gradient(part) for part in value.values())
-    if isinstance(value, tuple) or (isinstance(value, list) and _holds_tensors(value)):
-        return any(wants_gradient(part) for part in value)
-    return False
+        return [*value.values(), *_attributes(value).values()]
+    return list(_attributes(value).values()) if is_dataclass(value) else ()
 
 
-def _holds_tensors(value: list[object]) -> bool:
-    return bool(value) and not isinstance(value[0], int | float | str)
+def with_parts(value: Any, parts: Sequence[object]) -> object:
+    """Return a copy of a container with other parts, in the order of `parts_of`."""
+    if isinstance(value, tuple):
+        # The tuples of several results that torch gives are made by their own type alone.
+        special = hasattr(type(value), "n_sequence_fields")
+        return type(value)(parts) if special else tuple.__new__(type(value), parts)
+    if isinstance(value, list):
+        twin = copy(value)
+        twin[:] = parts
+        return twin
+    if type(value) is dict or not (isinstance(value, MutableMapping) or is_dataclass(value)):
+        return dict(zip(value, parts, strict=False))
+    keys = list(value) if isinstance(value, Mapping) else []
+    if isinstance(value, OrderedDict):
+        # `copy` would call the type without arguments, and an output class may need some.
+        twin = type(value).__new__(type(value))
+        for key, part in zip(keys, parts, strict=False):
+            OrderedDict.__setitem__(twin, key, part)
+    else:
+        twin = copy(value)
+        for key, part in zip(keys, parts, strict=False):
+            twin[key] = part
+    for name, part in zip(_attributes(value), parts[len(keys) :], strict=True):
+        object.__setattr__(twin, name, part)
+    return twin
+
+
+def _attributes(value: Any) -> dict[str, object]:
+    named = dict(getattr(value, "__dict__", {}))
+    if is_dataclass(value):
+        slots = (one.name for one in fields(value) if one.name not in named)
+        named |= {name: getattr(value, name) for name in slots if hasattr(value, name)}
+    return named
+
+
+def _only_atoms(parts: Sequence[object]) -> bool:
+    kinds = set(map(type, parts))
+    return kinds <= _COMMON_ATOMS or all(issubclass(kind, _ATOMS) for kind in kinds)

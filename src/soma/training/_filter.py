@@ -4,8 +4,10 @@ The module lives on the filter as `_module`. `_trainer.py` runs it in a graph; a
 works alone, by `materialize` and `forward`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from itertools import count
+from threading import RLock
 from typing import ClassVar, Self
 
 import torch
@@ -13,10 +15,13 @@ from torch import Tensor, nn
 
 from soma.core import Filter
 from soma.errors import InvalidOutput, NotMaterialized
-from soma.training._convert import kind_of, mirrored, to_tensors, wanted_by
+from soma.training._convert import kind_of, mirrored, to_tensors, wanted_by, wants_gradient
 from soma.training._shape import Shapes
-from soma.training._twin import frozen_twin
-from soma.training._weights import load_weights
+from soma.training._twin import at_rest, carry_over, frozen_twin, marks
+from soma.training._weights import ModuleState, load_weights
+
+# Threads may share a filter, and while one has its module replaced the others wait.
+_REPLACING = RLock()
 
 Aux = dict[str, object]
 
@@ -52,8 +57,12 @@ class DifferentiableFilter(Filter):
     _built_for: Shapes = None
     _live: nn.Module | None = None
     _twin: nn.Module | None = None
+    _twin_state: ModuleState | None = None
+    _twin_marks: list[tuple[int, bool]] | None = None  # as the twin was made
     _uses_twin: bool = False
     _loaded: tuple[object, nn.Module] | None = None
+    _replacement: nn.Module | None = None
+    _writes_input: bool = False  # found out when the module was first run
 
     def build_module(self, input_shape: Shapes) -> nn.Module:
         """Return the module, new; called once.
@@ -74,13 +83,16 @@ class DifferentiableFilter(Filter):
         """Return `(output, aux)`.
 
         In training the output is a tensor with its autograd history and `state` is ignored. In
-        eval nothing is recorded, the output is of the kind of `x` (tensor, array, list), and a
-        state with `weights_b64` takes the place of the module's own weights.
+        eval nothing is recorded, unless `x` asks for a gradient; the output is of the kind of `x`
+        (tensor, array, list), and a state with `weights_b64` takes the place of the module's own
+        weights.
         """
         if self.training:
             module = self._built()
             return module(to_tensors(x, wanted_by(module))), {}
         module = self._with_weights_of(state)
+        if wants_gradient(x) and torch.is_grad_enabled():
+            return at_rest(module)(to_tensors(x, wanted_by(module))), {}
         with torch.no_grad():
             output = module(to_tensors(x, wanted_by(module)))
         return mirrored(output, kind_of(x)), {}
@@ -99,7 +111,7 @@ class DifferentiableFilter(Filter):
                     f"`{type(self).__name__}.build_module` returned {module!r}; a "
                     "torch.nn.Module is wanted."
                 )
-            self._module = module.train(self.training)
+            self._module = module
         assert self._module is not None
         return self._module
 
@@ -115,20 +127,56 @@ class DifferentiableFilter(Filter):
         return self.train(mode=False)
 
     def _description(self) -> str:
-        name = type(self).__name__
+        name = super()._description()
         shape = self._built_for
         return f"{name}, built for samples of shape {shape}" if shape is not None else name
 
     @property
     def _module(self) -> nn.Module | None:
         """The module in use: the live one, or its frozen twin after `Graph.freeze`."""
+        if self._replacement is not None:
+            return self._replacement
         return self._twin if self._uses_twin else self._live
 
     @_module.setter
     def _module(self, module: nn.Module | None) -> None:
-        self._live = module
-        self._twin = None
+        self._live = None if module is None else module.train(self.training)
+        self._drop_twin()
+
+    def _set_twin(self, twin: nn.Module) -> None:
+        """Use a frozen twin from now on, until it is dropped or the live module is wanted."""
+        self._twin, self._twin_marks, self._twin_state = twin, marks(twin), ModuleState(twin)
+        self._use_twin(use=True)
+
+    def _drop_twin(self) -> None:
+        self._twin = self._twin_marks = self._twin_state = None
         self._use_twin(use=False)
+
+    def _bring_back_live(self) -> None:
+        """Use the live module, with what a user wrote to the twin as `_module` meanwhile."""
+        if (
+            self._twin is not None
+            and self._live is not None
+            and marks(self._twin) != self._twin_marks
+        ):
+            carry_over(self._twin, self._live)
+            self._drop_twin()
+        elif self._uses_twin:
+            self._use_twin(use=False)
+
+    def _frozen_state(self) -> ModuleState | None:
+        """Return the state that an overridden `forward` is given; None for live weights."""
+        return self._twin_state if self._uses_twin and self._replacement is None else None
+
+    @contextmanager
+    def _module_replaced(self, module: nn.Module) -> Iterator[None]:
+        """Let `_module` be another one inside, for a `forward` that asks for it."""
+        with _REPLACING:
+            self._replacement = module
+            try:
+                yield
+            finally:
+                self._replacement = None
 
     def _use_twin(self, *, use: bool) -> None:
         self._uses_twin = use and self._twin is not None
@@ -146,6 +194,8 @@ class DifferentiableFilter(Filter):
         module = self._built()
         if not isinstance(state, Mapping) or "weights_b64" not in state:
             return module
+        if state is self._twin_state and self._uses_twin:
+            return module  # its own weights
         weights = state["weights_b64"]
         if self._loaded is None or self._loaded[0] != weights:
             twin = frozen_twin(module, {})

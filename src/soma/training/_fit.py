@@ -28,6 +28,7 @@ from soma.core import (
 from soma.engine import Extras, Runner, lower, seeded
 from soma.errors import InvalidInput, SomaWarning, UntrainedWarning, listing
 from soma.training._batches import Batches
+from soma.training._convert import kind_of
 from soma.training._filter import DifferentiableFilter
 from soma.training._fit_data import Data
 from soma.training._fit_loop import Loop, judged, trial
@@ -57,10 +58,13 @@ class FitOptions:
     executor: Executor | str | None = None
 
     def __post_init__(self) -> None:
-        for name, least in (("epochs", 0), ("batch_size", 1)):
+        for name, least in (("epochs", 0), ("batch_size", 1), ("seed", 0)):
             value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            if name == "seed" and value is None:
+                continue
+            if not hasattr(value, "__index__") or isinstance(value, bool) or value < least:
                 raise InvalidInput(f"`{name}` is {value!r}; a whole number from {least} is wanted.")
+            object.__setattr__(self, name, int(value))  # NumPy's integers among them
         if self.clip is not None and not self.clip > 0:
             raise InvalidInput(f"`clip` is {self.clip!r}; a norm above 0, or None, is wanted.")
 
@@ -133,7 +137,7 @@ def _is_module(runner: Runner, step: Execute) -> bool:
 def _learn(runner: Runner, steps: list[Execute], data: Data, seed: int | None) -> None:
     """Fit the plain filters on all the data, building the modules that they read."""
     x, y = data.whole()
-    calls = runner.fit_calls(y, seed, bind=partial(building_call, runner))
+    calls = runner.fit_calls(y, seed, bind=partial(building_call, runner, kind_of(x)))
     learned: Extras = {}
     inputs = per_root(x, runner.topology.wiring().roots)
     runner.execute(lower(steps, calls, kept=()), inputs, learned, "fit")

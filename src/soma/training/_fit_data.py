@@ -38,6 +38,8 @@ class Data:
                     f"is {describe(y)}. Leave y out, and let the loader give `(x, y)`."
                 )
             return cls(x, None, is_loader=True)
+        if isinstance(y, tuple) and y and isinstance(y[0], int | float):
+            y = list(y)  # a row of numbers, not several targets
         check_rows(x, y)
         if isinstance(y, Mapping):
             check_leaves(y, leaves, "`y`")

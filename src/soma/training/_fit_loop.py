@@ -1,5 +1,6 @@
 """The passes over the data: a step, an epoch of steps, and an epoch that only judges."""
 
+from contextlib import ExitStack
 from itertools import count
 from typing import cast
 
@@ -15,6 +16,7 @@ from soma.training._fit_unreached import warn_of_unreached
 from soma.training._losses import Losses, Means, summed
 from soma.training._progress import Progress
 from soma.training._trainer import Trainer
+from soma.training._trial import module_kept
 
 
 class Loop:
@@ -89,7 +91,11 @@ def judged(trainer: Trainer, losses: Losses, batches: Batches) -> Means:
 
 def trial(trainer: Trainer, batch: Batch) -> tuple[object, Extras]:
     """Return what the graph gives in eval for one batch, leaving no trace."""
-    with generators_kept(), trainer.evaluating(), torch.no_grad():
+    with ExitStack() as stack:
+        for context in (generators_kept(), trainer.evaluating(), torch.no_grad()):
+            stack.enter_context(context)
+        for _, filter in trainer.filters:
+            stack.enter_context(module_kept(filter._live))
         return trainer.judged(batch.x)
 
 
@@ -104,7 +110,7 @@ def _some(means: Means) -> Means:
 
 def _told(batch: Batch, batches: Batches) -> str:
     told = f"with a batch of {batch.rows} row{'' if batch.rows == 1 else 's'}"
-    if isinstance(batches, Rows) and batch.rows == 1 < batches.batch_size:
+    if isinstance(batches, Rows) and batch.rows == 1 < batches.rows:
         better = next(size for size in count(batches.batch_size) if batches.rows % size != 1)
         told += (
             f": what is left of {batches.rows} rows in batches of {batches.batch_size}. Layers "

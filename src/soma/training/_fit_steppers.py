@@ -2,12 +2,15 @@
 
 from collections.abc import Mapping
 from typing import Protocol, cast
+from warnings import warn
 
 import torch
 from torch.optim import LBFGS, Adam
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
-from soma.errors import InvalidInput, did_you_mean, listing
+from soma.core import NodeId
+from soma.errors import InvalidInput, SomaWarning, did_you_mean, listing
+from soma.training._fit_unreached import users_level
 from soma.training._optimizers import Optimizers
 from soma.training._trainer import Trainer
 
@@ -19,8 +22,11 @@ class _Scheduler(Protocol):
 def choose_optimizer(trainer: Trainer, wanted: object) -> None:
     """Give the graph an optimizer, or several: what is wanted, what it has already, or Adam."""
     if wanted is None:
-        if not trainer.optimizers:
+        # One that an earlier fit chose is made anew when the graph has other weights by now.
+        ours = trainer.optimizers.chosen_by_fit
+        if not trainer.optimizers or (ours and _unheld(trainer)):
             trainer.make_optimizer(Adam, {"lr": 1e-3, "fused": _can_fuse(trainer)})
+            trainer.optimizers.chosen_by_fit = True
     elif isinstance(wanted, Mapping) or _is_made(wanted, "param_groups"):
         trainer.optimizers.set(wanted)
     elif callable(wanted):
@@ -111,15 +117,39 @@ def _can_fuse(trainer: Trainer) -> bool:
 def _check_weights(trainer: Trainer) -> None:
     """Refuse optimizers that hold nothing of this graph."""
     weights = {id(weight) for _, weight in trainer.named_parameters()}
-    held = {
-        id(weight)
-        for optimizer in trainer.optimizers
-        for group in optimizer.param_groups
-        for weight in group["params"]
-    }
+    held = _held(trainer)
     if weights and held and not weights & held:
         raise InvalidInput(
             "the optimizer holds none of this graph's weights, so training would change nothing. "
             "Make it of `g.parameters()` once the graph is built, or pass a function: "
             "`optimizer=lambda parameters: torch.optim.SGD(parameters, lr=0.1)`."
         )
+    left_out = _unheld(trainer)
+    if left_out:
+        warn(
+            f"the optimizer holds no weight of {listing(left_out)}, so nothing there will learn. "
+            "Make one of `g.parameters()`, or call `requires_grad_(False)` on what is to stay.",
+            SomaWarning,
+            stacklevel=users_level(),
+        )
+
+
+def _held(trainer: Trainer) -> set[int]:
+    return {
+        id(weight)
+        for optimizer in trainer.optimizers
+        for group in optimizer.param_groups
+        for weight in group["params"]
+    }
+
+
+def _unheld(trainer: Trainer) -> list[NodeId]:
+    """Return the nodes that have trainable weights, none of which any optimizer holds."""
+    held = _held(trainer)
+    found = []
+    for node, filter in trainer.filters:
+        parts = filter._live.parameters() if filter._live is not None else ()
+        trainable = [id(one) for one in parts if one.requires_grad]
+        if trainable and held.isdisjoint(trainable):
+            found.append(node)
+    return found

@@ -3,8 +3,7 @@
 One exception: an input that asks for a gradient gets one, and the weights still do not.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from functools import partial
 from warnings import warn
 
@@ -14,15 +13,19 @@ from soma.core import Node, NodeId, has_module, per_root
 from soma.engine import Call, Program, Runner, lower, run_observed
 from soma.errors import GradientWarning, listing
 from soma.training._calls import (
+    AtRest,
+    Copying,
     Evaluating,
     Mirrored,
     built_module,
     module_call,
     only_bare_modules,
     overrides_forward,
+    seen_by_others,
 )
 from soma.training._convert import KINDS, Kind, kind_of, wants_gradient
 from soma.training._filter import DifferentiableFilter
+from soma.training._reach import reaches
 from soma.training._training_run import TrainingRun
 
 
@@ -37,7 +40,7 @@ class Inference:
     def forward(self, x: object, seed: int | None) -> object:
         """Return the output of the one leaf, or a dict of all of them."""
         if wants_gradient(x) and torch.is_grad_enabled():
-            return self._with_gradient(x)
+            return self._with_gradient(x, seed)
         kind = kind_of(x)
         return self.runner.forward(x, seed=seed, bind=self._binds[kind], key=kind)
 
@@ -46,85 +49,68 @@ class Inference:
         filter = node.filter
         if not isinstance(filter, DifferentiableFilter):
             return None
+        topology = self.runner.topology
+        seen, sources = seen_by_others(topology, node.id), topology.wiring().predecessors[node.id]
+        function: Callable[[object], object]
         if overrides_forward(filter):
-            own = Evaluating(filter, self.runner.states.get(node.id))
-            # A `forward` of its own may give a list or an array whatever it was given.
-            return Call(Mirrored(own, kind) if self._shown(node.id) else own)
-        topology = self.runner.topology
-        sources = topology.wiring().predecessors[node.id]
-        mirrors = kind != "tensor"
-        takes_tensors = only_bare_modules(topology, sources) and not (
-            mirrors and any(self._shown(one) for one in sources)
-        )
-        call = module_call(built_module(node), takes_tensors=takes_tensors)
-        if mirrors and self._shown(node.id):
-            return Call(Mirrored(call.function, kind))
-        return call
+            function = Evaluating(filter)
+        else:
+            takes_tensors = only_bare_modules(topology, sources) and not (
+                kind != "tensor" and any(seen_by_others(topology, one) for one in sources)
+            )
+            function = module_call(built_module(node), takes_tensors=takes_tensors).function
+        if filter._writes_input:
+            function = Copying(function)
+        # A `forward` of its own may give a list or an array whatever it was given.
+        if seen and (kind != "tensor" or overrides_forward(filter)):
+            function = Mirrored(function, kind)
+        return Call(function)
 
-    def _shown(self, node: NodeId) -> bool:
-        """Whether anybody but modules sees what a node gives."""
-        topology = self.runner.topology
-        successors = topology.wiring().successors[node]
-        return not successors or not all(
-            has_module(topology.nodes[one].filter) for one in successors
-        )
-
-    def _with_gradient(self, x: object) -> object:
+    def _with_gradient(self, x: object, seed: int | None) -> object:
         runner = self.runner
-        program = runner.program("eval with gradient", self._lower_with_gradient)
+        seed = runner.seed if seed is None else seed
+        program = runner.program(
+            ("eval with gradient", seed), lambda: self._lower_with_gradient(seed)
+        )
         inputs = per_root(x, program.roots)
         alive: dict[NodeId, bool] = {}
 
         def watch(node: NodeId, value: object) -> None:
             alive[node] = wants_gradient(value)
 
-        with _weights_at_rest(runner), runner.listeners.listening(tap=watch):
+        with runner.listeners.listening(tap=watch):
             output = run_observed(program, inputs, {}, "forward", runner.name, runner.listeners)
-        if not wants_gradient(output):
-            wiring = runner.topology.wiring()
-            cut = [
-                node
-                for node in wiring.order
-                if not alive[node]
-                and (
-                    any(alive[one] for one in wiring.predecessors[node])
-                    or (node in inputs and wants_gradient(inputs[node]))
-                )
-            ]
-            warn(
-                f"cut: the input asks for a gradient, and it is lost at {listing(cut)}: what comes "
-                "out there is detached. A filter that gradients may pass says so with "
-                "`_differentiable = True` and returns tensors.",
-                GradientWarning,
-                stacklevel=5,
-            )
+        lost = [root for root in program.roots if not reaches(output, inputs[root])]
+        if lost:
+            self._warn(lost, alive)
         return output
 
-    def _lower_with_gradient(self) -> Program:
+    def _warn(self, lost: list[NodeId], alive: Mapping[NodeId, bool]) -> None:
+        wiring = self.runner.topology.wiring()
+        behind: dict[NodeId, None] = dict.fromkeys(lost)
+        for node in wiring.order:
+            if any(one in behind for one in wiring.predecessors[node]):
+                behind[node] = None
+        cut = [
+            node
+            for node in behind
+            if not alive[node]
+            and (node in lost or any(alive[one] for one in wiring.predecessors[node]))
+        ]
+        warn(
+            f"cut: the input asks for a gradient, and it is lost at {listing(cut or lost)}: what "
+            "comes out there is detached. A filter that gradients may pass says so with "
+            "`_differentiable = True` and returns tensors.",
+            GradientWarning,
+            stacklevel=6,
+        )
+
+    def _lower_with_gradient(self, seed: int | None) -> Program:
         runner = self.runner
         runner.check_fitted(list(runner.topology))
         calls = {
-            node.id: self.call(node, kind="tensor") or self.training.call(node)
+            node.id: Call(AtRest(node)) if has_module(node.filter) else self.training.call(node)
             for node in runner.topology
         }
         steps = runner.plan("differentiable").steps()
-        return lower(steps, calls, runner.topology.wiring().leaves)
-
-
-@contextmanager
-def _weights_at_rest(runner: Runner) -> Iterator[None]:
-    """Let no weight ask for a gradient inside."""
-    asking = {
-        id(parameter): parameter
-        for node in runner.topology
-        if isinstance(node.filter, DifferentiableFilter) and node.filter._module is not None
-        for parameter in node.filter._module.parameters()
-        if parameter.requires_grad
-    }
-    for parameter in asking.values():
-        parameter.requires_grad_(False)
-    try:
-        yield
-    finally:
-        for parameter in asking.values():
-            parameter.requires_grad_(True)
+        return lower(steps, runner.guarded(calls, seed), runner.topology.wiring().leaves)

@@ -12,6 +12,7 @@ from typing import TypeGuard, cast
 from torch import Tensor, stack
 
 from soma.core import Filter, NodeId, Topology
+from soma.draw import printable
 from soma.engine import Extras, describe, row_count
 from soma.errors import InvalidInput, InvalidOutput
 from soma.training._batches import Batch
@@ -176,7 +177,7 @@ class Means:
 
 
 def _given(function: Callable[..., object]) -> tuple[str, LossFunction]:
-    name = getattr(function, "__name__", type(function).__name__)
+    name = printable(getattr(function, "__name__", type(function).__name__))
     return f"{name} (given)", _Given(function)
 
 

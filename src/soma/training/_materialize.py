@@ -5,20 +5,17 @@ then run once on the sample, in eval, so that what shapes cannot tell is found o
 wrong shape is told here rather than in the first step.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
-
-import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.nn.parameter import is_lazy
 
 from soma.core import Node, NodeId, per_root
-from soma.engine import Call, Runner, generators_kept, lower
+from soma.engine import Call, Runner, lower
 from soma.errors import NotMaterialized, SomaError, listing
-from soma.training._calls import checked_pair, overrides_forward, wanted_of
-from soma.training._convert import to_tensors, wanted_by
+from soma.training._calls import overrides_forward, seen_by_others
+from soma.training._convert import Kind, kind_of, mirrored
 from soma.training._filter import DifferentiableFilter
 from soma.training._shape import Shapes, shape_of
+from soma.training._trial import trial_run
 from soma.training._weights import load_weights
 
 
@@ -32,29 +29,34 @@ def materialize(runner: Runner, sample: object) -> None:
     plan = runner.plan("differentiable")
     plain = [node for node in runner.topology if not isinstance(node.filter, DifferentiableFilter)]
     runner.check_fitted(plain)
+    kind = kind_of(sample)
     calls = {
-        node.id: building_call(runner, node) or runner.plain_call(node) for node in runner.topology
+        node.id: building_call(runner, kind, node) or runner.plain_call(node)
+        for node in runner.topology
     }
-    program = lower(plan.steps(), calls, runner.topology.wiring().leaves)
+    guarded = runner.guarded(calls, runner.seed)
+    program = lower(plan.steps(), guarded, runner.topology.wiring().leaves)
     runner.execute(program, per_root(sample, program.roots), {}, "build")
     runner.changed()
 
 
-def building_call(runner: Runner, node: Node) -> Call | None:
+def building_call(runner: Runner, kind: Kind, node: Node) -> Call | None:
     """Return a call that builds a module node when its input arrives; None for plain nodes."""
     if not isinstance(node.filter, DifferentiableFilter):
         return None
-    return Call(Building(node, runner))
+    return Call(Building(node, runner, kind))
 
 
 class Building:
     """Builds one node's module for the input that reaches it, and answers with a trial run."""
 
-    __slots__ = ("node", "runner")
+    __slots__ = ("is_shown", "kind", "node", "runner")
 
-    def __init__(self, node: Node, runner: Runner) -> None:
+    def __init__(self, node: Node, runner: Runner, kind: Kind) -> None:
         self.node = node
         self.runner = runner
+        self.kind = kind  # what plain filters get to see, as in inference
+        self.is_shown = seen_by_others(runner.topology, node.id)
 
     def __call__(self, x: object) -> object:
         filter = self.node.filter
@@ -70,18 +72,32 @@ class Building:
             except Exception as error:
                 error.add_note(_about(shape))
                 raise
-        output = trial_run(filter, x)
+        output = self._tried(filter, x)
         if filter._live is None:
             raise NotMaterialized(
                 f"`{self.node.id}` has no module after a run: its `forward` does not call "
                 f"`self.materialize(input_shape)`, and the input has no shape ({shape!r})."
             )
         if new:
-            _refuse_stray_parameters(self.node.id, filter)
-            state = self.runner.states.get(self.node.id)
-            if state is not None:
-                load_weights(filter._live, state["weights_b64"])  # type: ignore[index]
-        return output
+            try:
+                _refuse_stray_parameters(self.node.id, filter)
+                state = self.runner.states.get(self.node.id)
+                if state is not None:
+                    load_weights(filter._live, state["weights_b64"])  # type: ignore[index]
+            except Exception:
+                filter._module = None  # refused again the next time, not left with other weights
+                raise
+        return mirrored(output, self.kind) if self.is_shown else output
+
+    def _tried(self, filter: DifferentiableFilter, x: object) -> object:
+        """Return what a trial run gives, building what has no shape to be built for."""
+        try:
+            return trial_run(filter, x)
+        except Exception:
+            if filter._live is not None:
+                raise
+            filter.materialize(None)
+            return trial_run(filter, x)
 
 
 def _about(shape: Shapes) -> str:
@@ -91,49 +107,6 @@ def _about(shape: Shapes) -> str:
     if shape == ():
         return f"{told}: a sample is a single number here; `x[:, None]` makes it a row of one"
     return told
-
-
-def trial_run(filter: DifferentiableFilter, x: object) -> object:
-    """Return the live module's output for `x` in eval, leaving no trace of the run."""
-    module = filter._live
-    # Lazy layers draw their weights in this run, so there the generators have to move on.
-    lazy = module is None or any(is_lazy(one) for one in [*module.parameters(), *module.buffers()])
-    with nullcontext() if lazy else generators_kept(), torch.no_grad(), _kept(module):
-        if module is not None:
-            module.eval()
-        if not overrides_forward(filter):
-            assert module is not None
-            return module(to_tensors(x, wanted_by(module)))
-        was_training = filter.training
-        filter.training = True  # so that it answers with tensors, whatever they are held in
-        try:
-            given = to_tensors(x, wanted_of(filter))
-            return checked_pair(filter, filter.forward(given, None))[0]
-        finally:
-            filter.training = was_training
-            if filter._live is not None:
-                filter._live.train(was_training)
-
-
-@contextmanager
-def _kept(module: nn.Module | None) -> Iterator[None]:
-    """Put the modes and buffers of `module` back afterwards."""
-    if module is None:
-        yield
-        return
-    modes = [(part, part.training) for part in module.modules()]
-    buffers: list[tuple[Tensor, Tensor]] = [
-        (one, one.clone()) for one in module.buffers() if not is_lazy(one)
-    ]
-    try:
-        yield
-    finally:
-        for part, training in modes:
-            part.training = training
-        with torch.no_grad():
-            for buffer, before in buffers:
-                if buffer._version and not torch.equal(buffer, before):
-                    buffer.copy_(before)
 
 
 def _refuse_stray_parameters(node: NodeId, filter: DifferentiableFilter) -> None:

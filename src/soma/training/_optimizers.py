@@ -17,6 +17,7 @@ class Optimizers:
     """Steps and clears every optimizer that the graph knows."""
 
     def __init__(self) -> None:
+        self.chosen_by_fit = False  # rather than by the user
         self._named: dict[str, Optimizer] = {}
         self._plain: tuple[Optimizer, ...] = ()  # all of them, unless one needs a closure
 
@@ -24,6 +25,7 @@ class Optimizers:
         """Take one optimizer, or a mapping of several by name, in place of the present ones."""
         given = optimizer if isinstance(optimizer, Mapping) else {_ONE: optimizer}
         named = {str(name): _checked(name, one) for name, one in given.items()}
+        self.chosen_by_fit = False
         self._named = named
         needs_closure = any(isinstance(one, LBFGS) for one in named.values())
         self._plain = () if needs_closure else tuple(named.values())

@@ -6,13 +6,11 @@ from functools import partial
 from typing import cast
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from soma.core import Node, NodeId, Topology, per_root
 from soma.engine import Program, Runner, describe, lower, row_count
 from soma.errors import InvalidInput
-from soma.training._rows import Index, take
+from soma.training._rows import Index, positions, take
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +40,9 @@ class Prefix:
             )
         return next(iter(counts.values())) or 0
 
-    def __getitem__(self, rows: "Index | list[int] | np.ndarray") -> "Prefix":
-        """Return the same for some rows: a slice, or positions."""
-        if not isinstance(rows, slice | list | Tensor | np.ndarray):
-            raise InvalidInput(
-                f"a prefix got {rows!r} for its rows; a slice, or the positions as a tensor, an "
-                "array or a list, is wanted."
-            )
-        index = rows if isinstance(rows, slice | Tensor) else torch.tensor(rows, dtype=torch.int64)
+    def __getitem__(self, rows: "Index | list[int] | list[bool] | np.ndarray") -> "Prefix":
+        """Return the same for some rows: a slice, a mask of booleans, or positions."""
+        index = positions(rows, len(self))
         return Prefix(
             {node: take(value, index) for node, value in self.values.items()}, self.made_for
         )

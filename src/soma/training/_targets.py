@@ -3,13 +3,14 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from soma.core import NodeId
 from soma.errors import InvalidInput, did_you_mean, listing
+from soma.training._convert import with_parts
 from soma.training._filter import DifferentiableFilter
+from soma.training._shape import as_int64, numbers_of, readable
 from soma.training._trainer import Trainer
 
 Targets = Mapping[NodeId, object]
@@ -71,24 +72,23 @@ def as_target(value: object, device: torch.device) -> object:
     """Return numbers as a tensor: integers of int64, floats of the default dtype.
 
     Tensors are the user's and stay as they are; so does what holds no numbers.
+
+    Raises:
+        InvalidInput: integers that do not fit int64.
     """
     if isinstance(value, Tensor):
         return value
     if isinstance(value, tuple):
-        return tuple(as_target(part, device) for part in value)
-    if isinstance(value, list) and value and isinstance(value[0], Tensor):
+        return with_parts(value, [as_target(part, device) for part in value])
+    if isinstance(value, list) and value and all(isinstance(part, Tensor) for part in value):
         same = len({part.shape for part in value}) == 1
         return torch.stack(value) if same else value
-    try:
-        array = np.asarray(value)
-    except ValueError:  # rows of several lengths
+    array = numbers_of(value)
+    if array is None or array.dtype.kind == "c":
         return value
-    if array.dtype.kind in "iub":
-        return torch.tensor(array.astype(np.int64), device=device)
     if array.dtype.kind == "f":
-        array = array.astype(array.dtype.newbyteorder("="), copy=False)
-        return torch.tensor(array, dtype=torch.get_default_dtype(), device=device)
-    return value
+        return torch.tensor(readable(array), dtype=torch.get_default_dtype(), device=device)
+    return torch.tensor(as_int64(array), device=device)
 
 
 def _device(filter: DifferentiableFilter | None) -> torch.device | None:

@@ -6,6 +6,7 @@ Modes, forward, backward, step and freeze are here; `_materialize.py` builds the
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from warnings import warn
 
 import torch
 from torch import Tensor, nn
@@ -13,7 +14,7 @@ from torch.optim import Adam, Optimizer
 
 from soma.core import NodeId, StepFinished
 from soma.engine import Extras, Runner, describe
-from soma.errors import InvalidInput, ModeError
+from soma.errors import InvalidInput, ModeError, SomaWarning
 from soma.training import _optimizers
 from soma.training._context import Context
 from soma.training._filter import DifferentiableFilter
@@ -23,7 +24,7 @@ from soma.training._optimizers import Closure, Optimizers
 from soma.training._prefix import Prefix, run_prefix
 from soma.training._training_run import TrainingRun
 from soma.training._twin import frozen_twin, same_weights
-from soma.training._weights import ModuleState, load_weights
+from soma.training._weights import load_weights
 
 
 class Trainer:
@@ -60,6 +61,10 @@ class Trainer:
         with self.runner.in_order():  # weights are drawn in the order of the nodes
             materialize(self.runner, sample)
         unbuilt(self.filters)
+        if self.training:
+            for _, filter in self.filters:
+                if not filter.training:  # built or added since `train()`
+                    filter.train()
 
     def named_parameters(self) -> Iterator[tuple[str, nn.Parameter]]:
         """Give `node.parameter` names with the live weights, each weight once."""
@@ -90,8 +95,7 @@ class Trainer:
         """Put the graph and every module into training; the live modules are back in use."""
         self.training = True
         for _, filter in self.filters:
-            if filter._uses_twin:
-                filter._use_twin(use=False)
+            filter._bring_back_live()
             filter.train()
 
     def eval(self) -> None:
@@ -120,6 +124,7 @@ class Trainer:
         finally:
             if training:
                 self.train()
+            self.training = training
             self._context.blocks_inference = blocks
             for filter, mode in filters:
                 filter.training = mode
@@ -127,17 +132,24 @@ class Trainer:
                 part.training = mode
 
     def freeze(self) -> None:
-        """Copy every module into a frozen twin, which inference uses from now on."""
+        """Copy every module into a frozen twin, which inference uses from now on.
+
+        All modules are copied before any twin is used; one that cannot be copied is named in a
+        warning, and its live weights stay in use.
+        """
         unbuilt(self.filters)
-        self.training = False
         shared: dict[int, object] = {}
-        for node, filter in self.filters:
-            filter.eval()
-            assert filter._live is not None
-            filter._twin = frozen_twin(filter._live, shared)
-            filter._use_twin(use=True)
-            self.runner.states[node] = ModuleState(filter._twin)
+        twins = [(filter, self._twin_of(node, filter, shared)) for node, filter in self.filters]
+        self.training = False
         self._context.blocks_inference = False
+        for (node, filter), (_, twin) in zip(self.filters, twins, strict=True):
+            filter.eval()
+            if twin is None:
+                filter._drop_twin()
+                self.runner.states.pop(node, None)
+            else:
+                filter._set_twin(twin)
+                self.runner.states[node] = filter._twin_state
 
     def load_state(self, node: NodeId, state: object) -> None:
         """Put the weights of a node state into the live module, now or when it is built.
@@ -151,20 +163,36 @@ class Trainer:
                 "`get_node_state` gives it after `freeze`, is wanted."
             )
         filter = dict(self.filters)[node]
-        self.runner.set_state(node, state)
         if filter._live is not None:
             load_weights(filter._live, state["weights_b64"])
-            filter._twin = None
-            filter._use_twin(use=False)
+            filter._drop_twin()
+        self.runner.states[node] = state
+        self.runner.changed()
+
+    def _twin_of(
+        self, node: NodeId, filter: DifferentiableFilter, shared: dict[int, object]
+    ) -> nn.Module | None:
+        assert filter._live is not None
+        try:
+            return frozen_twin(filter._live, shared)
+        except Exception as error:
+            warn(
+                f"`{node}` ({filter._description()}) cannot be copied, so inference goes on with "
+                f"its live weights: {type(error).__name__}: {error}",
+                SomaWarning,
+                stacklevel=4,
+            )
+            return None
 
     def _settle_twins(self) -> None:
         """Keep the twins that still equal the live weights, drop the others."""
         for _, filter in self.filters:
             if filter._twin is None or filter._live is None:
                 continue
-            if not same_weights(filter._live, filter._twin):
-                filter._twin = None
-            filter._use_twin(use=True)
+            if same_weights(filter._live, filter._twin):
+                filter._use_twin(use=True)
+            else:
+                filter._drop_twin()
 
     # One step
 
@@ -226,6 +254,10 @@ class Trainer:
         if self._seen_exchange != DifferentiableFilter._last_exchange:
             self._seen_exchange = DifferentiableFilter._last_exchange
             self.runner.changed()
+            if self.training:
+                # A graph that shares filters with this one may have frozen them.
+                for _, filter in self.filters:
+                    filter._bring_back_live()
 
     def _check_inference(self, x: object) -> None:
         if self._context.blocks_inference:

@@ -1,10 +1,15 @@
-"""The frozen copy of a module, made by `Graph.freeze` and used by inference while it is current."""
+"""Copies of a module: the frozen twin that inference uses, and one whose weights are at rest.
+
+A twin has weights of its own. A module at rest shares them with the original, but no gradient
+reaches them.
+"""
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 
 _HOOKS = (
     "_forward_hooks",
@@ -15,34 +20,23 @@ _HOOKS = (
 
 
 def frozen_twin(module: nn.Module, memo: dict[int, object]) -> nn.Module:
-    """Return a deep copy in eval whose weights ask for no gradient and that no hook watches.
+    """Return a deep copy in eval that no hook watches.
 
     Args:
         module: left as it is.
         memo: of `copy.deepcopy`; one memo for several modules keeps what they share shared.
     """
-    for part in module.modules():
-        for name in _HOOKS:
-            hooks = getattr(part, name, None)
-            if hooks:
-                memo.setdefault(id(hooks), OrderedDict(_own_hooks(hooks)))
-        for value in vars(part).values():
-            if isinstance(value, Tensor) and not value.is_leaf:
-                # Computed by a hook of torch at each call, as old weight normalisation does;
-                # `deepcopy` refuses such tensors.
-                memo.setdefault(id(value), value.detach().clone())
-    twin = deepcopy(module, memo)
-    twin.requires_grad_(requires_grad=False)
-    return twin.eval()
+    return _copied(module, memo).eval()
 
 
-def _own_hooks(hooks: "dict[int, Callable[..., object]]") -> "dict[int, Callable[..., object]]":
-    """Keep the hooks by which torch itself computes a weight: pruning, normalisation."""
-    return {
-        key: hook
-        for key, hook in hooks.items()
-        if (getattr(hook, "__module__", "") or type(hook).__module__).startswith("torch.nn.utils")
+def at_rest(module: nn.Module) -> nn.Module:
+    """Return a module of the same weights, in the same memory, that asks for no gradient."""
+    memo: dict[int, object] = {
+        id(one): nn.Parameter(one.detach(), requires_grad=False)
+        for one in module.parameters()
+        if not is_lazy(one)
     }
+    return _copied(module, memo | {id(one): one for one in module.buffers()})
 
 
 def same_weights(one: nn.Module, other: nn.Module) -> bool:
@@ -53,6 +47,66 @@ def same_weights(one: nn.Module, other: nn.Module) -> bool:
     )
 
 
+def marks(module: nn.Module) -> list[tuple[int, bool]]:
+    """Return what changes when a weight of `module` is written to, or asks for gradients anew."""
+    return [(one._version, one.requires_grad) for one in _tensors(module).values()]
+
+
+def carry_over(source: nn.Module, target: nn.Module) -> None:
+    """Give `target` the weights of `source`, and ask for gradients where it does."""
+    target.load_state_dict(source.state_dict())
+    asking = dict(source.named_parameters())
+    for name, parameter in target.named_parameters():
+        parameter.requires_grad_(asking[name].requires_grad)
+
+
+def _copied(module: nn.Module, memo: dict[int, object]) -> nn.Module:
+    for part in module.modules():
+        for name in _HOOKS:
+            hooks = getattr(part, name, None)
+            if hooks:
+                memo.setdefault(id(hooks), OrderedDict(_own_hooks(hooks)))
+        for value in vars(part).values():
+            if isinstance(value, Tensor) and not value.is_leaf:
+                # Computed by a hook of torch at each call, as old weight normalisation does;
+                # `deepcopy` refuses such tensors.
+                memo.setdefault(id(value), value.detach().clone())
+    attempt = dict(memo)
+    try:
+        twin = deepcopy(module, attempt)
+    except Exception:  # an attribute that cannot be copied: a lock, a kept activation
+        return _assembled(module, memo)
+    memo.update(attempt)
+    return twin
+
+
+def _assembled(module: nn.Module, memo: dict[int, object]) -> nn.Module:
+    """Copy weights and submodules; share the attributes that cannot be copied."""
+    if id(module) in memo:
+        return memo[id(module)]  # type: ignore[return-value]
+    twin: nn.Module = type(module).__new__(type(module))
+    memo[id(module)] = twin
+    for name, value in vars(module).items():
+        if name == "_modules":
+            parts = {key: part and _assembled(part, memo) for key, part in value.items()}
+            vars(twin)[name] = parts
+            continue
+        try:
+            vars(twin)[name] = deepcopy(value, memo)
+        except Exception:
+            vars(twin)[name] = value
+    return twin
+
+
+def _own_hooks(hooks: Mapping[int, Callable[..., object]]) -> dict[int, Callable[..., object]]:
+    """Keep the hooks by which torch itself computes a weight: pruning, normalisation."""
+    return {
+        key: hook
+        for key, hook in hooks.items()
+        if (getattr(hook, "__module__", "") or type(hook).__module__).startswith("torch.nn.utils")
+    }
+
+
 def _tensors(module: nn.Module) -> dict[str, Tensor]:
     # Buffers that a state_dict leaves out count too: they change what the module answers.
     return {**dict(module.named_parameters()), **dict(module.named_buffers())}
@@ -61,5 +115,10 @@ def _tensors(module: nn.Module) -> dict[str, Tensor]:
 def _same(one: Tensor, other: Tensor) -> bool:
     if one.shape != other.shape or one.dtype != other.dtype or one.device != other.device:
         return False
+    if one.layout != other.layout or one.is_quantized or is_lazy(one):
+        return False
+    if one.is_sparse:
+        one, other = one.coalesce(), other.coalesce()
+        return _same(one.indices(), other.indices()) and _same(one.values(), other.values())
     # NaN weights count as changed: that costs a cached answer, never a stale one.
     return bool((one == other).all())

@@ -3,9 +3,11 @@
 from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping
 
+import torch
 from safetensors.torch import load, save
 from torch import Tensor, nn
 
+from soma.engine import describe
 from soma.errors import InvalidInput
 
 
@@ -29,20 +31,35 @@ class ModuleState(Mapping[str, str]):
     def __len__(self) -> int:
         return 1
 
+    def __repr__(self) -> str:
+        names = [name for name, _ in self._twin.named_parameters()]
+        return f"ModuleState({', '.join(names)})"
+
 
 def encoded_weights(module: nn.Module) -> str:
-    """Return every parameter and buffer of `module` as base64 text of a safetensors file."""
-    tensors = {
-        # Cloned, so that tied tensors are stored twice; they are tied again where they load.
-        name: value.detach().cpu().contiguous().clone()
-        for name, value in module.state_dict().items()
-        if isinstance(value, Tensor)
-    }
-    return b64encode(save(tensors)).decode("ascii")
+    """Return every parameter and buffer of `module` as base64 text of a safetensors file.
+
+    Raises:
+        InvalidInput: a tensor that such a file cannot hold, as a sparse one.
+    """
+    tensors = {}
+    for name, value in module.state_dict().items():
+        if isinstance(value, Tensor):
+            if value.layout is not torch.strided or value.is_quantized:
+                raise InvalidInput(
+                    f"`{name}` is {describe(value)} of layout {value.layout}, which a node state "
+                    "cannot hold. Keep it dense, or out of the buffers."
+                )
+            # Cloned, so that tied tensors are stored twice; they are tied again where they load.
+            tensors[name] = value.detach().cpu().contiguous().clone()
+    try:
+        return b64encode(save(tensors)).decode("ascii")
+    except Exception as error:  # the library raises its own kinds, for dtypes that it lacks
+        raise InvalidInput(f"these weights cannot be written: {error}") from error
 
 
 def load_weights(module: nn.Module, weights: object) -> None:
-    """Put weights that `encoded_weights` made into `module`.
+    """Put weights that `encoded_weights` made into `module`, all of them or none.
 
     Raises:
         InvalidInput: the text is no weights, or they are of another module.
@@ -51,7 +68,14 @@ def load_weights(module: nn.Module, weights: object) -> None:
         tensors = load(b64decode(str(weights), validate=True))
     except Exception as error:
         raise InvalidInput(f"`weights_b64` holds no weights: {error}") from error
-    try:
-        module.load_state_dict(tensors)
-    except RuntimeError as error:
-        raise InvalidInput(f"the weights are of another module. {error}") from error
+    wanted = {name: one for name, one in module.state_dict().items() if isinstance(one, Tensor)}
+    problems = [f"`{name}` is missing" for name in wanted if name not in tensors]
+    problems += [f"`{name}` is not in the module" for name in tensors if name not in wanted]
+    problems += [
+        f"`{name}` is {describe(tensors[name])} and the module has {describe(one)}"
+        for name, one in wanted.items()
+        if name in tensors and tensors[name].shape != one.shape
+    ]
+    if problems:
+        raise InvalidInput(f"these weights are of another module: {'; '.join(problems[:6])}.")
+    module.load_state_dict(tensors, strict=False)
