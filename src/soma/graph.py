@@ -233,9 +233,9 @@ class Graph(Composable):
             seed: for nodes that draw, in eval; the graph's own by default.
         """
         if self._trainer is not None:
-            return self._trainer.forward(x, seed=seed)
+            return self._trainer.forward(x, seed)
         if self._has_modules():
-            return self._with_trainer().forward(x, seed=seed)
+            return self._with_trainer().forward(x, seed)
         return self._runner.forward(x, seed=seed)
 
     # Training
@@ -281,13 +281,13 @@ class Graph(Composable):
 
     def context(self) -> "Context":
         """Return the scope of one training step: `with g.context() as ctx`."""
-        return self._with_trainer().context()
+        return (self._trainer or self._with_trainer()).context()
 
     def backward(
         self, ctx: "Context | None", loss_or_losses: object, retain_graph: bool = False
     ) -> None:
         """Run autograd from a loss, or from several."""
-        self._with_trainer().backward(loss_or_losses, retain_graph=retain_graph)
+        (self._trainer or self._with_trainer()).backward(loss_or_losses, retain_graph=retain_graph)
 
     def step(
         self,
@@ -297,11 +297,11 @@ class Graph(Composable):
         closure: Callable[[], object] | None = None,
     ) -> None:
         """Step the optimizer; `only` names some of several, `closure` is for LBFGS."""
-        self._with_trainer().step(only, closure)
+        (self._trainer or self._with_trainer()).step(only, closure)
 
     def zero_grad(self) -> None:
         """Clear the gradients; nothing to do before there is an optimizer."""
-        self._with_trainer().optimizers.zero_grad()
+        (self._trainer or self._with_trainer()).optimizers.zero_grad()
 
     def clip_gradients(self, max_norm: float) -> "torch.Tensor":
         """Scale the gradients down to a norm of at most `max_norm`; return the norm before."""
@@ -339,6 +339,7 @@ class Graph(Composable):
 
     # Within
 
+    # The methods of a training step look at `_trainer` themselves: a call less for each.
     def _with_trainer(self) -> "Trainer":
         if self._trainer is None:
             self._trainer = require("soma.training", extra="torch").Trainer(self._runner)

@@ -74,7 +74,7 @@ def run_parallel(
             del future  # it holds the error, whose traceback holds this frame
         if instruction.has_extra:
             answer, extra = cast(tuple[object, object], answer)
-            if extra is not None:
+            if extra:
                 extras[node] = extra
         values[node] = answer
         listeners.say(NodeFinished(node=node, phase=phase, seconds=perf_counter() - began))

@@ -14,6 +14,7 @@ from soma.engine._describe import describe
 from soma.engine._program import Instruction, Program, turns_of
 
 Extras = dict[NodeId, object]
+Pair = tuple[object, object]
 Names = Callable[[NodeId], str]
 
 
@@ -24,12 +25,23 @@ def run(
     slots: list[object] = [None] * program.size
     for root, slot in program.entries:
         slots[slot] = inputs[root]
+    return run_slots(program, slots, extras, phase, names)
+
+
+def run_slots(
+    program: Program, slots: list[object], extras: Extras, phase: Phase, names: Names
+) -> object:
+    """Run with slots that hold the inputs already; `[x] * program.size` gives every root `x`."""
     try:
-        for function, source, target, node, rest in program.turns:  # noqa: B007  # for the note
+        for function, source, target, node, rest in program.turns:  # for the note
             if rest is None:
                 slots[target] = function(slots[source])
+            elif rest.fan_in is None:
+                slots[target], extra = cast(Pair, function(slots[source]))
+                if extra:
+                    extras[node] = extra
             else:
-                _special(rest, slots, extras)
+                _fan_in(rest, rest.fan_in, slots, extras)
     except Exception as error:  # Ctrl-C is not about the node
         if rest is None or rest.fan_in is None:
             given = slots[source]
@@ -40,15 +52,17 @@ def run(
     return program.collect(slots)
 
 
-def _special(instruction: Instruction, slots: list[object], extras: Extras) -> None:
-    """Take the turn of a node that reads several values, or answers with an extra."""
-    if instruction.fan_in is None:
-        answer = instruction.function(slots[instruction.source])
-    else:
-        answer = instruction.function({name: slots[slot] for name, slot in instruction.fan_in})
+def _fan_in(
+    instruction: Instruction,
+    reads: tuple[tuple[NodeId, int], ...],
+    slots: list[object],
+    extras: Extras,
+) -> None:
+    """Take the turn of a node that reads several values."""
+    answer = instruction.function({name: slots[slot] for name, slot in reads})
     if instruction.has_extra:
-        answer, extra = cast(tuple[object, object], answer)
-        if extra is not None:
+        answer, extra = cast(Pair, answer)
+        if extra:
             extras[instruction.node] = extra
     for slot in instruction.done:
         slots[slot] = None

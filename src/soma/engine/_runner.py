@@ -83,12 +83,16 @@ class Runner:
             self._plans[mode] = kept = (self.topology.version, plan)
         return kept[1]
 
-    def program(self, key: object, make: Callable[[], Program]) -> Program:
-        """Return the program kept under `key`, made again after every change."""
+    def known(self, key: object) -> Program | None:
+        """Return the program kept under `key`, unless something has changed since."""
         if self._lowered_version != self.topology.version:
             self._lowered_version = self.topology.version
             self._programs.clear()
-        program = self._programs.get(key)
+        return self._programs.get(key)
+
+    def program(self, key: object, make: Callable[[], Program]) -> Program:
+        """Return the program kept under `key`, made again after every change."""
+        program = self.known(key)
         if program is None:
             if len(self._programs) >= _MOST_PROGRAMS:
                 self._programs.clear()
@@ -115,9 +119,10 @@ class Runner:
             NotFitted: a node has to be fitted first.
         """
         seed = self.seed if seed is None else seed
-        program = self.program(
-            ("forward", key, seed), lambda: self._lower_forward(bind or _plain, seed)
-        )
+        kept = ("forward", key, seed)
+        program = self.known(kept)
+        if program is None:
+            program = self.program(kept, lambda: self._lower_forward(bind or _plain, seed))
         return self.execute(program, per_root(x, program.roots), {}, "forward")
 
     def fit(

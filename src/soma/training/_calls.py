@@ -83,7 +83,7 @@ class Converting:
 
 
 class Training:
-    """An overridden `forward` in a training graph: gives `(output, aux or None)`."""
+    """An overridden `forward` in a training graph: gives `(output, aux)`."""
 
     __slots__ = ("filter",)
 
@@ -93,17 +93,25 @@ class Training:
     def __call__(self, x: object) -> tuple[object, object]:
         filter = self.filter
         if type(x) is not Tensor:
-            x = to_tensors(x, wanted_of(filter))
+            x = given_tensors(x, filter)
         if filter.training:
-            output, aux = checked_pair(filter, filter.forward(x, None))
+            answer = filter.forward(x, None)
         else:
             # The graph's mode decides what comes back; the filter's own only sets its module's.
             filter.training = True
             try:
-                output, aux = checked_pair(filter, filter.forward(x, None))
+                answer = filter.forward(x, None)
             finally:
                 filter.training = False
-        return output, aux or None
+        # The first look is for speed; `checked_pair` says what is wrong.
+        if (
+            type(answer) is tuple
+            and len(answer) == 2
+            and type(answer[1]) is dict
+            and answer[0] is not None
+        ):
+            return answer
+        return checked_pair(filter, answer)
 
 
 class Judging:
@@ -118,7 +126,7 @@ class Judging:
         wanted = wanted_of(self.filter)
         answer = self.filter.forward(to_tensors(x, wanted), None)
         output, aux = checked_pair(self.filter, answer)
-        return to_tensors(output, wanted), aux or None
+        return to_tensors(output, wanted), aux
 
 
 class Live:
@@ -169,7 +177,7 @@ class Evaluating:
     def __call__(self, x: object) -> object:
         filter = self.filter
         if type(x) is not Tensor:
-            x = to_tensors(x, wanted_of(filter))
+            x = given_tensors(x, filter)
         if not filter.training:
             return checked_pair(filter, filter.forward(x, filter._frozen_state()))[0]
         filter.training = False
@@ -220,6 +228,17 @@ class Mirrored:
 
     def __call__(self, x: object) -> object:
         return mirrored(self.function(x), self.kind)
+
+
+def given_tensors(x: object, filter: DifferentiableFilter) -> object:
+    """Return what a filter's own `forward` is given: numbers as tensors of its module's dtype."""
+    if type(x) is dict:
+        for part in x.values():
+            if type(part) is not Tensor:
+                break
+        else:
+            return x  # a fan-in of tensors, as in every step
+    return to_tensors(x, wanted_of(filter))
 
 
 def wanted_of(filter: DifferentiableFilter) -> Wanted:

@@ -8,6 +8,7 @@ from functools import partial
 from warnings import warn
 
 import torch
+from torch import Tensor
 
 from soma.core import Node, NodeId, has_module, per_root
 from soma.engine import Call, Program, Runner, lower, run_observed
@@ -39,9 +40,12 @@ class Inference:
 
     def forward(self, x: object, seed: int | None) -> object:
         """Return the output of the one leaf, or a dict of all of them."""
-        if wants_gradient(x) and torch.is_grad_enabled():
+        if type(x) is Tensor and not x.requires_grad:
+            kind: Kind = "tensor"  # without a look for more, as for most inputs
+        elif wants_gradient(x) and torch.is_grad_enabled():
             return self._with_gradient(x, seed)
-        kind = kind_of(x)
+        else:
+            kind = kind_of(x)
         return self.runner.forward(x, seed=seed, bind=self._binds[kind], key=kind)
 
     def call(self, node: Node, *, kind: Kind) -> Call | None:
