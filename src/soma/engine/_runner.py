@@ -14,6 +14,7 @@ from warnings import warn
 from soma.compiler import CompileMode, Compiler, ExecutionPlan
 from soma.core import (
     Filter,
+    Inputs,
     Listeners,
     Node,
     NodeId,
@@ -25,7 +26,7 @@ from soma.core import (
 from soma.engine._parallel import run_parallel
 from soma.engine._program import Call, Program, lower
 from soma.engine._rows import check_rows
-from soma.engine._run import Extras, run, run_observed
+from soma.engine._run import Extras, run, run_observed, run_slots
 from soma.engine._seeding import Seeded, derived_seed, drawing
 from soma.engine._values import Protected, without_gradients
 from soma.errors import InvalidInput, NotFitted, SomaWarning, listing
@@ -123,6 +124,9 @@ class Runner:
         program = self.known(kept)
         if program is None:
             program = self.program(kept, lambda: self._lower_forward(bind or _plain, seed))
+        if self.executor is None and not self.listeners and type(x) is not Inputs:
+            with without_gradients():
+                return run_slots(program, [x] * program.size, {}, "forward", self.name)
         return self.execute(program, per_root(x, program.roots), {}, "forward")
 
     def fit(
