@@ -5,6 +5,7 @@ The path: `_program.py` (a plan becomes slots), `_run.py` and `_parallel.py` (th
 """
 
 from soma.engine._describe import describe
+from soma.engine._keys import Key, NoKey, Part, Unkeyed
 from soma.engine._program import Call, Instruction, Program, lower
 from soma.engine._rows import check_rows, row_count
 from soma.engine._run import Extras, run, run_observed
@@ -17,8 +18,12 @@ __all__ = [
     "Call",
     "Extras",
     "Instruction",
+    "Key",
+    "NoKey",
+    "Part",
     "Program",
     "Runner",
+    "Unkeyed",
     "check_rows",
     "describe",
     "generators_kept",
