@@ -46,14 +46,13 @@ def chain(nodes: int, width: int, batch: int) -> Ratio:
     for _ in range(nodes - 1):
         expression = expression >> Linear(width=width)
     g = Graph.somatize(expression)
-    modules = [nn.Linear(width, width) for _ in range(nodes)]
 
-    def by_hand(value):
+    def by_hand(modules, value):
         for module in modules:
             value = module(value)
         return value
 
-    return step_ratio(g, modules, by_hand, x, y)
+    return step_ratio(g, by_hand, x, y)
 
 
 def fork(branches: int, width: int, batch: int) -> Ratio:
@@ -62,32 +61,35 @@ def fork(branches: int, width: int, batch: int) -> Ratio:
     for _ in range(branches - 1):
         sides = sides | Linear(width=width)
     g = Graph.somatize(Linear(width=width) >> sides >> Add(width=width))
-    modules = [nn.Linear(width, width) for _ in range(branches + 2)]
-    stem, *middle, last = modules
 
-    def by_hand(value):
+    def by_hand(modules, value):
+        stem, *middle, last = modules
         value = stem(value)
         return last(sum([one(value) for one in middle]))
 
-    return step_ratio(g, modules, by_hand, x, y)
+    return step_ratio(g, by_hand, x, y)
 
 
-def step_ratio(g, modules, by_hand, x, y) -> Ratio:
+def step_ratio(g, by_hand, x, y) -> Ratio:
     g.materialize(x)
     g.train()
-    g.make_optimizer(torch.optim.Adam, lr=1e-3)
-    optimizer = torch.optim.Adam([one for m in modules for one in m.parameters()], lr=1e-3)
+    # The same modules and the same optimizer both ways: all that differs is who calls them.
+    optimizer = g.make_optimizer(torch.optim.Adam, lr=1e-3)
+    modules = [filter._module for _, filter in g.filters()]
 
     def through_the_graph():
         with g.context() as ctx:
             g.zero_grad()
             out, _ = g.forward(x)
-            g.backward(ctx, F.mse_loss(out, y))
+            loss = F.mse_loss(out, y)
+            g.backward(ctx, loss)
         g.step(ctx)
 
     def raw():
         optimizer.zero_grad()
-        F.mse_loss(by_hand(x), y).backward()
+        out = by_hand(modules, x)
+        loss = F.mse_loss(out, y)
+        loss.backward()
         optimizer.step()
 
     gc.collect()

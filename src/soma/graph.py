@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Self
 
 from soma._extras import require
+from soma.cache import DEFAULT, Cache, open_store
 from soma.compiler import ExecutionPlan, graph_text
 from soma.core import Composable, Filter, Inlined, Link, NodeId, Topology, as_composable, has_module
 from soma.engine import Runner
@@ -38,6 +39,9 @@ class Graph(Composable):
         seed: for the nodes that draw random numbers, in fit and inference.
         executor: runs independent nodes side by side in fit and inference: `"threads"` or
             any `concurrent.futures.Executor`. Training is always sequential.
+        cache: where states and outputs are kept: by default a folder that all graphs share
+            (`$SOMA_CACHE_DIR`, or the platform's own); a folder, a bucket as
+            `"s3://bucket/prefix"`, `"memory"`, a store, or None.
     """
 
     def __init__(
@@ -46,11 +50,18 @@ class Graph(Composable):
         name: str = "graph",
         seed: int | None = None,
         executor: "Executor | str | None" = None,
+        cache: object = DEFAULT,
     ) -> None:
         self.name = name
         self.topology = Topology()
         self.history: History | None = None
-        self._runner = Runner(self.topology, seed=seed, executor=executor)
+        store = open_store(cache)
+        self._runner = Runner(
+            self.topology,
+            seed=seed,
+            executor=executor,
+            cache=None if store is None else Cache(store),
+        )
         self._trainer: Trainer | None = None
 
     # Declaring
@@ -63,13 +74,14 @@ class Graph(Composable):
         name: str = "graph",
         seed: int | None = None,
         executor: "Executor | str | None" = None,
+        cache: object = DEFAULT,
     ) -> Self:
         """Make a graph of an expression of filters, `>>` and `|`.
 
         Raises:
             CompileError: with all that is wrong in the expression.
         """
-        graph = cls(name=name, seed=seed, executor=executor)
+        graph = cls(name=name, seed=seed, executor=executor, cache=cache)
         states = graph.topology.add_expression(as_composable(expression, "in `somatize`"))
         graph._runner.states.update(states)
         graph.compile()
@@ -233,9 +245,9 @@ class Graph(Composable):
             seed: for nodes that draw, in eval; the graph's own by default.
         """
         if self._trainer is not None:
-            return self._trainer.forward(x, seed=seed)
+            return self._trainer.forward(x, seed)
         if self._has_modules():
-            return self._with_trainer().forward(x, seed=seed)
+            return self._with_trainer().forward(x, seed)
         return self._runner.forward(x, seed=seed)
 
     # Training
@@ -281,13 +293,13 @@ class Graph(Composable):
 
     def context(self) -> "Context":
         """Return the scope of one training step: `with g.context() as ctx`."""
-        return self._with_trainer().context()
+        return (self._trainer or self._with_trainer()).context()
 
     def backward(
         self, ctx: "Context | None", loss_or_losses: object, retain_graph: bool = False
     ) -> None:
         """Run autograd from a loss, or from several."""
-        self._with_trainer().backward(loss_or_losses, retain_graph=retain_graph)
+        (self._trainer or self._with_trainer()).backward(loss_or_losses, retain_graph=retain_graph)
 
     def step(
         self,
@@ -297,11 +309,11 @@ class Graph(Composable):
         closure: Callable[[], object] | None = None,
     ) -> None:
         """Step the optimizer; `only` names some of several, `closure` is for LBFGS."""
-        self._with_trainer().step(only, closure)
+        (self._trainer or self._with_trainer()).step(only, closure)
 
     def zero_grad(self) -> None:
         """Clear the gradients; nothing to do before there is an optimizer."""
-        self._with_trainer().optimizers.zero_grad()
+        (self._trainer or self._with_trainer()).optimizers.zero_grad()
 
     def clip_gradients(self, max_norm: float) -> "torch.Tensor":
         """Scale the gradients down to a norm of at most `max_norm`; return the norm before."""
@@ -339,6 +351,7 @@ class Graph(Composable):
 
     # Within
 
+    # The methods of a training step look at `_trainer` themselves: a call less for each.
     def _with_trainer(self) -> "Trainer":
         if self._trainer is None:
             self._trainer = require("soma.training", extra="torch").Trainer(self._runner)

@@ -35,6 +35,10 @@ class Held:
             self._value, self._fetch = self._fetch(), None
         return self._value
 
+    def peek(self) -> object:
+        """Return the value if it is here, else None."""
+        return None if self._value is _ABSENT else self._value
+
     def digest(self) -> str:
         """Return the digest of the value.
 
@@ -62,3 +66,10 @@ def values_of(given: object) -> object:
     if isinstance(given, dict):
         return {name: values_of(one) for name, one in given.items()}
     return given
+
+
+def seen(given: object) -> object:
+    """Return what can be said of a node's input without fetching anything."""
+    if isinstance(given, Held):
+        return given.peek()
+    return {name: seen(one) for name, one in given.items()} if isinstance(given, dict) else given

@@ -17,8 +17,8 @@ from soma.engine._keys import Key
 class Call(NamedTuple):
     """How one node answers: `function(input)`.
 
-    With `has_extra` the answer is a pair `(output, extra)`; an extra that is not None is kept
-    by node: the auxiliary signals in training, the learned state in fit.
+    With `has_extra` the answer is a pair `(output, extra)`; an extra that is not empty is kept
+    by node: the auxiliary signals in training, a tuple of the learned state in fit.
     """
 
     function: Callable[[object], object]

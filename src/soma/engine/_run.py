@@ -11,9 +11,11 @@ from typing import cast
 
 from soma.core import Listeners, NodeFailed, NodeFinished, NodeId, NodeStarted, Phase
 from soma.engine._describe import describe
+from soma.engine._held import Held, seen, values_of
 from soma.engine._program import Instruction, Program, turns_of
 
 Extras = dict[NodeId, object]
+Pair = tuple[object, object]
 Names = Callable[[NodeId], str]
 
 
@@ -24,12 +26,23 @@ def run(
     slots: list[object] = [None] * program.size
     for root, slot in program.entries:
         slots[slot] = inputs[root]
+    return run_slots(program, slots, extras, phase, names)
+
+
+def run_slots(
+    program: Program, slots: list[object], extras: Extras, phase: Phase, names: Names
+) -> object:
+    """Run with slots that hold the inputs already; `[x] * program.size` gives every root `x`."""
     try:
-        for function, source, target, node, rest in program.turns:  # noqa: B007  # for the note
+        for function, source, target, node, rest in program.turns:  # for the note
             if rest is None:
                 slots[target] = function(slots[source])
+            elif rest.fan_in is None:
+                slots[target], extra = cast(Pair, function(slots[source]))
+                if extra:
+                    extras[node] = extra
             else:
-                _special(rest, slots, extras)
+                _fan_in(rest, rest.fan_in, slots, extras)
     except Exception as error:  # Ctrl-C is not about the node
         if rest is None or rest.fan_in is None:
             given = slots[source]
@@ -40,15 +53,17 @@ def run(
     return program.collect(slots)
 
 
-def _special(instruction: Instruction, slots: list[object], extras: Extras) -> None:
-    """Take the turn of a node that reads several values, or answers with an extra."""
-    if instruction.fan_in is None:
-        answer = instruction.function(slots[instruction.source])
-    else:
-        answer = instruction.function({name: slots[slot] for name, slot in instruction.fan_in})
+def _fan_in(
+    instruction: Instruction,
+    reads: tuple[tuple[NodeId, int], ...],
+    slots: list[object],
+    extras: Extras,
+) -> None:
+    """Take the turn of a node that reads several values."""
+    answer = instruction.function({name: slots[slot] for name, slot in reads})
     if instruction.has_extra:
-        answer, extra = cast(tuple[object, object], answer)
-        if extra is not None:
+        answer, extra = cast(Pair, answer)
+        if extra:
             extras[instruction.node] = extra
     for slot in instruction.done:
         slots[slot] = None
@@ -90,15 +105,22 @@ class _Told:
         except BaseException as error:
             say(NodeFailed(node=node, phase=phase, error=type(error).__name__))
             raise
-        say(NodeFinished(node=node, phase=phase, seconds=perf_counter() - began))
         output = answer[0] if self.instruction.has_extra else answer  # type: ignore[index]
-        self.listeners.show(node, output)
+        say(finished(node, phase, perf_counter() - began, output))
+        if self.listeners.taps:
+            self.listeners.show(node, values_of(output))
         return answer
+
+
+def finished(node: NodeId, phase: Phase, seconds: float, output: object) -> NodeFinished:
+    """Return the event of a node that has answered, by running or from the cache."""
+    cached = isinstance(output, Held) and output.cached
+    return NodeFinished(node=node, phase=phase, seconds=seconds, cached=cached)
 
 
 def add_note(error: Exception, name: str, phase: Phase, given: object) -> None:
     """Leave on `error` which node raised it, when, and what it had been given."""
     with suppress(Exception):  # an error that takes no notes is raised all the same
-        error.add_note(f"in node {name}, during {phase}; its input: {describe(given)}")
+        error.add_note(f"in node {name}, during {phase}; its input: {describe(seen(given))}")
         if isinstance(error, ValueError) and "read-only" in str(error):
             error.add_note("Inputs are read-only: others read them too. Change a copy.")

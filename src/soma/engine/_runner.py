@@ -8,29 +8,27 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import partial
 from typing import cast
 
-from soma.cache import Cache, Undigestible, digest
+from soma.cache import Cache
 from soma.compiler import CompileMode, Compiler, ExecutionPlan
 from soma.core import (
+    Inputs,
     Listeners,
     Node,
     NodeId,
     Phase,
     Topology,
-    has_module,
     needs_fit,
     per_root,
 )
-from soma.engine._cached import CachedCall, CachedRun
 from soma.engine._held import values_of
-from soma.engine._keys import Unkeyed
+from soma.engine._memory import Memory
 from soma.engine._parallel import run_parallel
 from soma.engine._plain import FitCall, PlainCall, guarded
-from soma.engine._program import Call, Instruction, Program, lower, turns_of
+from soma.engine._program import Call, Program, lower
 from soma.engine._rows import check_rows
-from soma.engine._run import Extras, run, run_observed
+from soma.engine._run import Extras, run, run_observed, run_slots
 from soma.engine._seeding import drawing
 from soma.engine._values import without_gradients
 from soma.errors import InvalidInput, NotFitted, listing
@@ -52,9 +50,7 @@ class Runner:
         cache: Cache | None = None,
     ) -> None:
         self.topology = topology
-        self.cache = cache
-        self.reasons: dict[NodeId, str] = {}  # of the last run with a cache, by node
-        self._state_digests: dict[NodeId, str] = {}
+        self.memory = None if cache is None else Memory(cache, topology)
         self.seed = seed
         self.executor = checked_executor(executor)
         self._asked_executor = executor
@@ -84,7 +80,8 @@ class Runner:
         """Give a node what its `fit` would have learned."""
         self.topology.node(node)
         self.states[node] = state
-        self._state_digests.pop(node, None)
+        if self.memory is not None:
+            self.memory.learned(node, None)
         self.fitted = object()
         self.changed()
 
@@ -93,16 +90,20 @@ class Runner:
         mode = CompileMode(mode)
         kept = self._plans.get(mode)
         if kept is None or kept[0] != self.topology.version:
-            plan = Compiler().compile(self.topology, self.cache, mode, seed=self.seed)
+            plan = Compiler().compile(self.topology, self.memory, mode, seed=self.seed)
             self._plans[mode] = kept = (self.topology.version, plan)
         return kept[1]
 
-    def program(self, key: object, make: Callable[[], Program]) -> Program:
-        """Return the program kept under `key`, made again after every change."""
+    def known(self, key: object) -> Program | None:
+        """Return the program kept under `key`, unless something has changed since."""
         if self._lowered_version != self.topology.version:
             self._lowered_version = self.topology.version
             self._programs.clear()
-        program = self._programs.get(key)
+        return self._programs.get(key)
+
+    def program(self, key: object, make: Callable[[], Program]) -> Program:
+        """Return the program kept under `key`, made again after every change."""
+        program = self.known(key)
         if program is None:
             if len(self._programs) >= _MOST_PROGRAMS:
                 self._programs.clear()
@@ -129,9 +130,14 @@ class Runner:
             NotFitted: a node has to be fitted first.
         """
         seed = self.seed if seed is None else seed
-        program = self.program(
-            ("forward", key, seed), lambda: self._lower_forward(bind or _plain, seed)
-        )
+        kept = ("forward", key, seed)
+        program = self.known(kept)
+        if program is None:
+            program = self.program(kept, lambda: self._lower_forward(bind or _plain, seed))
+        bare = self.memory is None and self.executor is None and not self.listeners
+        if bare and type(x) is not Inputs:
+            with without_gradients():
+                return run_slots(program, [x] * program.size, {}, "forward", self.name)
         return self.execute(program, per_root(x, program.roots), {}, "forward", seed)
 
     def fit(
@@ -167,9 +173,8 @@ class Runner:
         for node, kept in cast(Mapping[NodeId, tuple[object, ...]], states).items():
             state, *known = kept
             self.states[node] = state
-            self._state_digests.pop(node, None)
-            if known and known[0] is not None:
-                self._state_digests[node] = cast(str, known[0])
+            if self.memory is not None:
+                self.memory.learned(node, cast("str | None", known[0] if known else None))
         self.fitted = object()
         self.changed()
 
@@ -182,10 +187,11 @@ class Runner:
         seed: int | None = None,
     ) -> object:
         """Run a program without gradients, in the loop that the settings ask for."""
-        if self.cache is None:
+        if self.memory is None:
             return self._executed(program, inputs, extras, phase)
         seed = self.seed if seed is None else seed
-        program, held = self._cached(program, inputs, seed, self.cache)
+        watches = self.executor is None
+        program, held = self.memory.around(program, inputs, self.states, seed, watches=watches)
         return values_of(self._executed(program, held, extras, phase))
 
     def _executed(
@@ -290,47 +296,6 @@ class Runner:
                 numbers[node.id] = seen[name]
                 seen[name] += 1
         return numbers
-
-    def _cached(
-        self, program: Program, inputs: Mapping[NodeId, object], seed: int | None, cache: Cache
-    ) -> tuple[Program, Mapping[NodeId, object]]:
-        """Return the program with a look into the cache before each node's turn."""
-        turns = CachedRun(cache, seed, self.reasons, watches=self.executor is None)
-        calls = tuple(
-            one._replace(function=self._cached_call(one, turns)) for one in program.instructions
-        )
-        held = {node: turns.hold(value) for node, value in inputs.items()}
-        return program._replace(instructions=calls, turns=turns_of(calls)), held
-
-    def _cached_call(self, one: Instruction, turns: CachedRun) -> CachedCall:
-        filter = self.topology.nodes[one.node].filter
-        refusal = None
-        if not filter._cacheable:
-            refusal = "it says `_cacheable = False`"
-        elif not filter._deterministic and turns.seed is None:
-            refusal = (
-                "it says `_deterministic = False` and there is no seed; `Graph(seed=...)` makes its "
-                "answers repeatable"
-            )
-        return CachedCall(
-            one.node,
-            filter,
-            one.function,
-            turns,
-            refusal=refusal,
-            key=one.key,
-            state_digest=partial(self._state_digest, one.node),
-        )
-
-    def _state_digest(self, node: NodeId) -> str | None:
-        if node not in self.states or has_module(self.topology.nodes[node].filter):
-            return None
-        if node not in self._state_digests:
-            try:
-                self._state_digests[node] = digest(self.states[node])
-            except Undigestible as refusal:
-                raise Unkeyed(f"what it learned has no digest: {refusal}") from refusal
-        return self._state_digests[node]
 
 
 def checked_executor(executor: object) -> Executor | None:

@@ -9,8 +9,9 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor, nn
 
+from soma.cache import Undigestible
 from soma.core import Filter, Node, NodeId, Topology, has_module
-from soma.engine import Call, describe
+from soma.engine import Call, Part, Unkeyed, describe
 from soma.errors import InvalidOutput, NotMaterialized
 from soma.training._convert import Kind, Wanted, detached, mirrored, to_tensors, wanted_by
 from soma.training._filter import DifferentiableFilter
@@ -83,7 +84,7 @@ class Converting:
 
 
 class Training:
-    """An overridden `forward` in a training graph: gives `(output, aux or None)`."""
+    """An overridden `forward` in a training graph: gives `(output, aux)`."""
 
     __slots__ = ("filter",)
 
@@ -93,17 +94,25 @@ class Training:
     def __call__(self, x: object) -> tuple[object, object]:
         filter = self.filter
         if type(x) is not Tensor:
-            x = to_tensors(x, wanted_of(filter))
+            x = given_tensors(x, filter)
         if filter.training:
-            output, aux = checked_pair(filter, filter.forward(x, None))
+            answer = filter.forward(x, None)
         else:
             # The graph's mode decides what comes back; the filter's own only sets its module's.
             filter.training = True
             try:
-                output, aux = checked_pair(filter, filter.forward(x, None))
+                answer = filter.forward(x, None)
             finally:
                 filter.training = False
-        return output, aux or None
+        # The first look is for speed; `checked_pair` says what is wrong.
+        if (
+            type(answer) is tuple
+            and len(answer) == 2
+            and type(answer[1]) is dict
+            and answer[0] is not None
+        ):
+            return answer
+        return checked_pair(filter, answer)
 
 
 class Judging:
@@ -118,7 +127,7 @@ class Judging:
         wanted = wanted_of(self.filter)
         answer = self.filter.forward(to_tensors(x, wanted), None)
         output, aux = checked_pair(self.filter, answer)
-        return to_tensors(output, wanted), aux or None
+        return to_tensors(output, wanted), aux
 
 
 class Live:
@@ -169,7 +178,7 @@ class Evaluating:
     def __call__(self, x: object) -> object:
         filter = self.filter
         if type(x) is not Tensor:
-            x = to_tensors(x, wanted_of(filter))
+            x = given_tensors(x, filter)
         if not filter.training:
             return checked_pair(filter, filter.forward(x, filter._frozen_state()))[0]
         filter.training = False
@@ -197,6 +206,30 @@ class AtRest:
             return mirrored(Evaluating(filter)(x), "tensor")
 
 
+class ModuleKey:
+    """Tells the answers of a frozen module: by its weights, and the kind of values it gives."""
+
+    __slots__ = ("filter", "kind")
+
+    def __init__(self, filter: DifferentiableFilter, kind: Kind) -> None:
+        self.filter = filter
+        self.kind = kind
+
+    def parts(self) -> tuple[Part, ...]:
+        """Return the digest of the weights and the kind.
+
+        Raises:
+            Unkeyed: the weights are live ones, or have no digest.
+        """
+        state = self.filter._frozen_state()
+        if state is None:
+            raise Unkeyed("its weights may change at any time; `g.freeze()` makes them known")
+        try:
+            return state.digest(), self.kind
+        except Undigestible as refusal:
+            raise Unkeyed(f"its weights have no digest: {refusal}") from refusal
+
+
 class Copying:
     """A function that works in place, on a copy of an input that others read too."""
 
@@ -220,6 +253,17 @@ class Mirrored:
 
     def __call__(self, x: object) -> object:
         return mirrored(self.function(x), self.kind)
+
+
+def given_tensors(x: object, filter: DifferentiableFilter) -> object:
+    """Return what a filter's own `forward` is given: numbers as tensors of its module's dtype."""
+    if type(x) is dict:
+        for part in x.values():
+            if type(part) is not Tensor:
+                break
+        else:
+            return x  # a fan-in of tensors, as in every step
+    return to_tensors(x, wanted_of(filter))
 
 
 def wanted_of(filter: DifferentiableFilter) -> Wanted:

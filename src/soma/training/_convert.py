@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequenc
 from copy import copy
 from dataclasses import dataclass, fields, is_dataclass
 from functools import partial
-from operator import is_
+from operator import is_, setitem
 from typing import Any, Literal
 
 import numpy as np
@@ -49,28 +49,22 @@ def wanted_by(module: nn.Module) -> Wanted:
 
 
 def to_tensors(value: object, wanted: Wanted) -> object:
-    """Return `value` with its numeric lists and arrays as tensors; the rest as it is.
-
-    Raises:
-        InvalidInput: integers that the module looks up do not fit int64.
-    """
+    """Return `value` with its numeric lists and arrays as tensors; the rest as it is."""
     if isinstance(value, Tensor):
         return value
     return mapped(value, partial(_as_tensor, wanted=wanted), numbers=True)
 
 
 def _as_tensor(value: object, wanted: Wanted) -> object:
-    if not isinstance(value, list | np.ndarray | np.generic | float | int):
-        return value
-    array = numbers_of(value)
+    is_data = isinstance(value, list | np.ndarray | np.generic | float | int)
+    array = numbers_of(value) if is_data else None
     if array is None:
         return value
-    if array.dtype.kind == "c":
-        return torch.tensor(readable(array), device=wanted.device)
-    if wanted.keeps_integers and array.dtype.kind in "iub":
-        return torch.tensor(as_int64(array), device=wanted.device)
+    exact = wanted.keeps_integers and array.dtype.kind in "iub"
+    dtype = None if exact or array.dtype.kind == "c" else wanted.dtype
+    array = as_int64(array) if exact else readable(array)
     # A copy: a tensor over an array that was handed out read-only could write to it.
-    return torch.tensor(readable(array), dtype=wanted.dtype, device=wanted.device)
+    return torch.tensor(array, dtype=dtype, device=wanted.device)
 
 
 def kind_of(value: object) -> Kind:
@@ -79,7 +73,7 @@ def kind_of(value: object) -> Kind:
         return "tensor"
     while type(value) is list and value and type(value[0]) is list and value[0] is not value:
         value = value[0]  # the rows of a list are alike
-    kinds = {_kind_of_one(part) for part in walk(value)}
+    kinds = set(map(_kind_of_one, walk(value)))
     return next((kind for kind in KINDS if kind in kinds), "tensor")
 
 
@@ -108,9 +102,8 @@ def _mirrored_one(value: object, kind: Kind) -> object:
             return torch.tensor(readable(value))
         return value.tolist() if kind == "list" else value
     if isinstance(value, list) and kind != "list":
-        if any(isinstance(part, np.ndarray) for part in value):
-            return value
-        array = numbers_of(value)
+        arrays = any(isinstance(part, np.ndarray) for part in value)
+        array = None if arrays else numbers_of(value)
         if array is None:
             return value
         # Python's floats have no precision of their own, so they take torch's.
@@ -165,17 +158,16 @@ def mapped(value: object, function: Callable[[object], object], *, numbers: bool
             return seen[id(one)][1]
         seen[id(one)] = one, one  # where a container holds itself
         new = function(one)
-        if new is one and depth:
-            new = opened(one, depth)
-        seen[id(one)] = one, new
-        return new
+        seen[id(one)] = one, opened(one, depth) if new is one and depth else new
+        return seen[id(one)][1]
 
     def opened(one: object, depth: int) -> object:
         parts = parts_of(one)
         # The numbers in a record are settings rather than data.
-        loose = type(one) is tuple or (isinstance(one, Mapping) and not is_dataclass(one))
-        asked = numbers and loose
-        if not asked and _only_atoms(parts):
+        asked = numbers and (
+            type(one) is tuple or (isinstance(one, Mapping) and not _attributes(one))
+        )
+        if not asked and (_only_atoms(parts) or _is_uneven(one)):
             return one
         new = [
             answer(part, depth - 1) if asked or not isinstance(part, _ATOMS) else part
@@ -214,37 +206,41 @@ def parts_of(value: object) -> Sequence[object]:
 
 def with_parts(value: Any, parts: Sequence[object]) -> object:
     """Return a copy of a container with other parts, in the order of `parts_of`."""
+    twin: Any
+    kind: Any = type(value)
     if isinstance(value, tuple):
         # The tuples of several results that torch gives are made by their own type alone.
-        special = hasattr(type(value), "n_sequence_fields")
-        return type(value)(parts) if special else tuple.__new__(type(value), parts)
+        special = hasattr(kind, "n_sequence_fields")
+        return kind(parts) if special else tuple.__new__(kind, parts)
     if isinstance(value, list):
         twin = copy(value)
         twin[:] = parts
         return twin
-    if type(value) is dict or not (isinstance(value, MutableMapping) or is_dataclass(value)):
+    if kind is dict or not (isinstance(value, MutableMapping) or is_dataclass(value)):
         return dict(zip(value, parts, strict=False))
+    ordered = isinstance(value, OrderedDict)
+    # `copy` would call the type without arguments, and an output class may need some.
+    twin = kind.__new__(kind) if ordered else copy(value)
+    put = OrderedDict.__setitem__ if ordered else setitem
     keys = list(value) if isinstance(value, Mapping) else []
-    if isinstance(value, OrderedDict):
-        # `copy` would call the type without arguments, and an output class may need some.
-        twin = type(value).__new__(type(value))
-        for key, part in zip(keys, parts, strict=False):
-            OrderedDict.__setitem__(twin, key, part)
-    else:
-        twin = copy(value)
-        for key, part in zip(keys, parts, strict=False):
-            twin[key] = part
+    for key, part in zip(keys if isinstance(value, MutableMapping) else (), parts, strict=False):
+        put(twin, key, part)
     for name, part in zip(_attributes(value), parts[len(keys) :], strict=True):
         object.__setattr__(twin, name, part)
     return twin
 
 
 def _attributes(value: Any) -> dict[str, object]:
-    named = dict(getattr(value, "__dict__", {}))
-    if is_dataclass(value):
-        slots = (one.name for one in fields(value) if one.name not in named)
-        named |= {name: getattr(value, name) for name in slots if hasattr(value, name)}
-    return named
+    names = [one.name for one in fields(value)] if is_dataclass(value) else []
+    slots = {name: getattr(value, name) for name in names if hasattr(value, name)}
+    return {**slots, **getattr(value, "__dict__", {})}
+
+
+def _is_uneven(value: object) -> bool:
+    # Rows of several lengths are the filter's to pad: they stay as they came.
+    return isinstance(value, list) and all(
+        isinstance(part, (*_ATOMS, list, tuple)) for part in walk(value)
+    )
 
 
 def _only_atoms(parts: Sequence[object]) -> bool:

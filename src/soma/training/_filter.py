@@ -62,6 +62,7 @@ class DifferentiableFilter(Filter):
     _uses_twin: bool = False
     _loaded: tuple[object, nn.Module] | None = None
     _replacement: nn.Module | None = None
+    _current: nn.Module | None = None  # of the three above, the one in use
     _writes_input: bool = False  # found out when the module was first run
 
     def build_module(self, input_shape: Shapes) -> nn.Module:
@@ -134,9 +135,7 @@ class DifferentiableFilter(Filter):
     @property
     def _module(self) -> nn.Module | None:
         """The module in use: the live one, or its frozen twin after `Graph.freeze`."""
-        if self._replacement is not None:
-            return self._replacement
-        return self._twin if self._uses_twin else self._live
+        return self._current
 
     @_module.setter
     def _module(self, module: nn.Module | None) -> None:
@@ -172,14 +171,16 @@ class DifferentiableFilter(Filter):
     def _module_replaced(self, module: nn.Module) -> Iterator[None]:
         """Let `_module` be another one inside, for a `forward` that asks for it."""
         with _REPLACING:
-            self._replacement = module
+            self._replacement = self._current = module
             try:
                 yield
             finally:
                 self._replacement = None
+                self._current = self._twin if self._uses_twin else self._live
 
     def _use_twin(self, *, use: bool) -> None:
         self._uses_twin = use and self._twin is not None
+        self._current = self._twin if self._uses_twin else self._live
         DifferentiableFilter._last_exchange = next(DifferentiableFilter._exchanges)
 
     def _built(self) -> nn.Module:

@@ -69,7 +69,7 @@ class Loop:
         trainer = self.trainer
         trainer.optimizers.zero_grad()
         # In training `forward` gives a pair.
-        output, aux = cast(tuple[object, Extras], trainer.forward(batch.x, seed=None))
+        output, aux = cast(tuple[object, Extras], trainer.forward(batch.x))
         losses = self.losses(output, aux, batch)
         trainer.backward(summed(losses.values()), retain_graph=False)
         if not self.flow_checked:

@@ -8,6 +8,7 @@ from functools import partial
 from warnings import warn
 
 import torch
+from torch import Tensor
 
 from soma.core import Node, NodeId, has_module, per_root
 from soma.engine import Call, Program, Runner, lower, run_observed
@@ -17,6 +18,7 @@ from soma.training._calls import (
     Copying,
     Evaluating,
     Mirrored,
+    ModuleKey,
     built_module,
     module_call,
     only_bare_modules,
@@ -39,9 +41,12 @@ class Inference:
 
     def forward(self, x: object, seed: int | None) -> object:
         """Return the output of the one leaf, or a dict of all of them."""
-        if wants_gradient(x) and torch.is_grad_enabled():
+        if type(x) is Tensor and not x.requires_grad:
+            kind: Kind = "tensor"  # without a look for more, as for most inputs
+        elif wants_gradient(x) and torch.is_grad_enabled():
             return self._with_gradient(x, seed)
-        kind = kind_of(x)
+        else:
+            kind = kind_of(x)
         return self.runner.forward(x, seed=seed, bind=self._binds[kind], key=kind)
 
     def call(self, node: Node, *, kind: Kind) -> Call | None:
@@ -64,7 +69,7 @@ class Inference:
         # A `forward` of its own may give a list or an array whatever it was given.
         if seen and (kind != "tensor" or overrides_forward(filter)):
             function = Mirrored(function, kind)
-        return Call(function)
+        return Call(function, key=ModuleKey(filter, kind))
 
     def _with_gradient(self, x: object, seed: int | None) -> object:
         runner = self.runner

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import cast
 
 import numpy as np
@@ -42,7 +43,12 @@ class Prefix:
 
     def __getitem__(self, rows: "Index | list[int] | list[bool] | np.ndarray") -> "Prefix":
         """Return the same for some rows: a slice, a mask of booleans, or positions."""
-        index = positions(rows, len(self))
+        parts = chain.from_iterable(
+            value if isinstance(value, tuple) else (value,) for value in self.values.values()
+        )
+        counts = {row_count(part) for part in parts}
+        count = counts.pop() if len(counts) == 1 else None
+        index = positions(rows, len(self) if count is None else count)
         return Prefix(
             {node: take(value, index) for node, value in self.values.items()}, self.made_for
         )

@@ -1,8 +1,8 @@
 """Whether the gradient of an output gets back to an input."""
 
-from collections.abc import Iterator, Mapping
-
 from torch import Tensor
+
+from soma.training._convert import walk
 
 
 def reaches(output: object, given: object) -> bool:
@@ -11,10 +11,9 @@ def reaches(output: object, given: object) -> bool:
     if not asking:
         return True
     seen: set[object] = set()
-    leaves: set[int] = set()
-    pending = [one.grad_fn for one in _tensors(output)]
     # An input that comes out as it went in has no history of its own.
-    leaves.update(id(one) for one in _tensors(output))
+    leaves = {id(one) for one in _tensors(output)}
+    pending = [one.grad_fn for one in _tensors(output)]
     while pending:
         step = pending.pop()
         if step is None or step in seen:
@@ -27,12 +26,5 @@ def reaches(output: object, given: object) -> bool:
     return all(id(one) in leaves or (one.grad_fn in seen) for one in asking)
 
 
-def _tensors(value: object) -> Iterator[Tensor]:
-    if isinstance(value, Tensor):
-        yield value
-    elif isinstance(value, Mapping):
-        for part in value.values():
-            yield from _tensors(part)
-    elif isinstance(value, list | tuple):
-        for part in value:
-            yield from _tensors(part)
+def _tensors(value: object) -> list[Tensor]:
+    return [one for one in walk(value) if isinstance(one, Tensor)]

@@ -32,7 +32,7 @@ def positions(rows: object, count: int) -> Index:
         raise _no_rows(repr(rows))
     try:
         array = np.asarray(rows.detach().cpu() if isinstance(rows, Tensor) else rows)
-    except ValueError:  # lists of several lengths
+    except (ValueError, TypeError):  # lists of several lengths, for instance
         raise _no_rows(describe(rows)) from None
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iub"):
         raise _no_rows(describe(rows))
@@ -73,9 +73,10 @@ def take(value: object, index: Index) -> object:
     if isinstance(value, Inputs):
         return Inputs({root: take(part, index) for root, part in value.items()})
     if isinstance(value, Mapping):
-        taken = {id(part): take(part, index) for part in value.values()}
+        parts = parts_of(value)
+        taken = {id(part): take(part, index) for part in parts[: len(value)]}
         # An output class shows its entries as attributes as well.
-        return with_parts(value, [taken.get(id(part), part) for part in parts_of(value)])
+        return with_parts(value, [taken.get(id(part), part) for part in parts])
     if isinstance(value, np.ndarray) and value.ndim:
         return value[index].copy() if isinstance(index, slice) else value[index.numpy()]
     if isinstance(value, list):

@@ -49,10 +49,11 @@ def numbers_of(value: object) -> "np.ndarray | None":
 
 def readable(array: "np.ndarray") -> "np.ndarray":
     """Return an array of numbers as torch can read it: native, not reversed, no long doubles."""
-    if array.dtype.char in "gG":
-        array = array.astype(np.float64 if array.dtype.kind == "f" else np.complex128)
-    elif not array.dtype.isnative:
-        array = array.astype(array.dtype.newbyteorder("="))
+    kind, size = array.dtype.kind, array.dtype.itemsize
+    known = np.dtype(f"{kind}{min(size, 16 if kind == 'c' else 8)}")
+    # The characters tell apart what C calls long and long long: torch knows one of them only.
+    if array.dtype.char != known.char or not array.dtype.isnative:
+        array = array.astype(known)
     strange = any(stride < 0 or stride % array.itemsize for stride in array.strides)
     return array.copy() if strange else array
 

@@ -201,11 +201,13 @@ class Trainer:
         self._context.opened_in_eval = not self.training
         return self._context
 
-    def forward(self, x: object, *, seed: int | None) -> object:
+    def forward(self, x: object, seed: int | None = None) -> object:
         """Give `(output, aux_by_node)` in training, the output alone in eval."""
-        self._look_for_exchanges()
+        if self._seen_exchange != DifferentiableFilter._last_exchange:
+            self._look_for_exchanges()
         if not self.training:
-            self._check_inference(x)
+            if self._context.blocks_inference or isinstance(x, Prefix):
+                self._refuse_inference()
             return self._inference.forward(x, seed)
         if seed is not None:
             raise ModeError(
@@ -259,15 +261,14 @@ class Trainer:
                 for _, filter in self.filters:
                     filter._bring_back_live()
 
-    def _check_inference(self, x: object) -> None:
+    def _refuse_inference(self) -> None:
         if self._context.blocks_inference:
             raise ModeError(
                 "`forward` was called inside `g.context()` while the graph is in eval, so it would "
                 "return the output alone and not `(output, aux)`. Call `g.train()` before the "
                 "loop; for inference leave the context out."
             )
-        if isinstance(x, Prefix):
-            raise ModeError("a prefix goes on in training only. Call `g.train()` first.")
+        raise ModeError("a prefix goes on in training only. Call `g.train()` first.")
 
     def make_optimizer(
         self, cls: Callable[..., Optimizer] | None, options: Mapping[str, object]

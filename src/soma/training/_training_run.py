@@ -1,9 +1,12 @@
 """One forward in training: autograd live from the first module to every leaf."""
 
 from collections.abc import Mapping
+from functools import partial
+
+from torch import Tensor
 
 from soma.core import Node, NodeId, per_root
-from soma.engine import Call, Extras, Program, Runner, lower, run, run_observed
+from soma.engine import Call, Extras, Program, Runner, lower, run, run_observed, run_slots
 from soma.errors import InvalidInput
 from soma.training._calls import (
     Judging,
@@ -27,20 +30,26 @@ class TrainingRun:
 
     def __init__(self, runner: Runner) -> None:
         self.runner = runner
+        self._listeners = runner.listeners
         self._forwards = 0
 
     def forward(self, x: object) -> tuple[object, Extras]:
         """Return `(output, aux_by_node)`."""
-        program, inputs = self._program(x, judging=False)
-        aux: Extras = {}
         runner = self.runner
-        listeners = runner.listeners
-        if listeners.taps or (listeners.events and self._forwards % SAMPLED_EVERY == 0):
-            output = run_observed(program, inputs, aux, "train", runner.name, listeners)
-        else:
-            output = run(program, inputs, aux, "train", runner.name)
-        self._forwards += 1
-        return output, aux
+        aux: Extras = {}
+        # A bare tensor, as in most loops, has a program that looks at nothing on its way.
+        program = runner.known("train on a tensor") if type(x) is Tensor else None
+        if program is not None and not (self._listeners.events or self._listeners.taps):
+            slots = [x] * program.size
+            return run_slots(program, slots, aux, "train", runner.name), aux
+        program, inputs = self._program(x, judging=False)
+        listeners = self._listeners
+        if listeners.events or listeners.taps:
+            self._forwards += 1
+            if listeners.taps or self._forwards % SAMPLED_EVERY == 1:
+                output = run_observed(program, inputs, aux, "train", runner.name, listeners)
+                return output, aux
+        return run(program, inputs, aux, "train", runner.name), aux
 
     def judged(self, x: object) -> tuple[object, Extras]:
         """Return the same of filters that know they are in eval; nobody is told of the run."""
@@ -49,30 +58,31 @@ class TrainingRun:
         return run(program, inputs, aux, "forward", self.runner.name), aux
 
     def _program(self, x: object, *, judging: bool) -> tuple[Program, Mapping[NodeId, object]]:
-        runner = self.runner
-        if not isinstance(x, Prefix):
-            key = "judge" if judging else "train"
-            program = runner.program(key, lambda: self._lower(set(), judging=judging))
-            return program, per_root(x, program.roots)
-        topology = runner.topology
-        if x.made_for != stamp(runner):
-            raise InvalidInput(
-                "this prefix is of another graph, or was made before this one was fitted or "
-                "changed. Call `g.prefix(x)` again."
-            )
-        key = "judge after prefix" if judging else "train after prefix"
-        program = runner.program(key, lambda: self._lower(prefix_nodes(topology), judging=judging))
-        return program, x.values
+        runner, topology = self.runner, self.runner.topology
+        what = "judge" if judging else "train"
+        if isinstance(x, Prefix):
+            if x.made_for != stamp(runner):
+                raise InvalidInput(
+                    "this prefix is of another graph, or was made before this one was fitted or "
+                    "changed. Call `g.prefix(x)` again."
+                )
+            inside = prefix_nodes(topology)
+            lowered = partial(self._lower, inside, judging=judging)
+            return runner.program(f"{what} after a prefix", lowered), x.values
+        on_tensor = type(x) is Tensor
+        lowered = partial(self._lower, set(), judging=judging, on_tensor=on_tensor)
+        program = runner.program(f"{what} on a tensor" if on_tensor else what, lowered)
+        return program, per_root(x, program.roots)
 
-    def _lower(self, prefix: set[NodeId], *, judging: bool) -> Program:
+    def _lower(self, prefix: set[NodeId], *, judging: bool, on_tensor: bool = False) -> Program:
         runner, topology = self.runner, self.runner.topology
         nodes = [node for node in topology if node.id not in prefix]
         runner.check_fitted(nodes)
-        calls = {node.id: self.call(node, judging=judging) for node in nodes}
+        calls = {node.id: self.call(node, judging=judging, on_tensor=on_tensor) for node in nodes}
         steps = [step for step in runner.plan("differentiable").steps() if step.node in calls]
         return lower(steps, calls, topology.wiring().leaves, frontier(topology, prefix))
 
-    def call(self, node: Node, *, judging: bool = False) -> Call:
+    def call(self, node: Node, *, judging: bool = False, on_tensor: bool = False) -> Call:
         """Return what a node does in training, or where training is judged."""
         filter = node.filter
         if not isinstance(filter, DifferentiableFilter):
@@ -84,4 +94,5 @@ class TrainingRun:
             return Call(own, has_extra=True)
         topology = self.runner.topology
         sources = topology.wiring().predecessors[node.id]
-        return module_call(built_module(node), takes_tensors=only_bare_modules(topology, sources))
+        takes = only_bare_modules(topology, sources) or (on_tensor and not sources)
+        return module_call(built_module(node), takes_tensors=takes)

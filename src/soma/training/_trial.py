@@ -9,7 +9,7 @@ from torch.nn.parameter import is_lazy
 
 from soma.engine import generators_kept
 from soma.training._calls import checked_pair, overrides_forward, wanted_of
-from soma.training._convert import to_tensors
+from soma.training._convert import mapped, to_tensors, walk
 from soma.training._filter import DifferentiableFilter
 
 
@@ -64,7 +64,7 @@ def _run(filter: DifferentiableFilter, x: object) -> object:
     module = filter._live
     if module is not None:
         module.eval()
-    given = _copied(to_tensors(x, wanted_of(filter)))  # the module may work in place
+    given = mapped(to_tensors(x, wanted_of(filter)), _copied)  # the module may work in place
     versions = _versions(given)
     if not overrides_forward(filter):
         assert module is not None
@@ -83,16 +83,12 @@ def _run(filter: DifferentiableFilter, x: object) -> object:
 
 
 def _copied(value: object) -> object:
-    if isinstance(value, Tensor):
-        return value.clone()
-    if type(value) is dict:
-        return {key: _copied(part) for key, part in value.items()}
-    return value
+    return value.clone() if isinstance(value, Tensor) else value
 
 
 def _versions(value: object) -> list[int]:
-    parts = value.values() if type(value) is dict else (value,)
-    return [one._version for one in parts if isinstance(one, Tensor) and not one.is_inference()]
+    tensors = [one for one in walk(value) if isinstance(one, Tensor)]
+    return [one._version for one in tensors if not one.is_inference()]
 
 
 def _weights(module: nn.Module | None) -> list[tuple[int, bool]] | None:

@@ -1,0 +1,85 @@
+"""What a graph remembers: puts a look into the cache before each node's turn."""
+
+from collections.abc import Mapping
+from functools import partial
+
+from soma.cache import Cache, Undigestible, digest
+from soma.core import NodeId, Topology, has_module
+from soma.engine._cached import CachedCall, CachedRun
+from soma.engine._held import Held
+from soma.engine._keys import Unkeyed
+from soma.engine._program import Instruction, Program, turns_of
+
+
+class Memory:
+    """A cache in the service of one graph.
+
+    `reasons` says of each node of the last runs why it ran, or that it did not.
+    """
+
+    def __init__(self, cache: Cache, topology: Topology) -> None:
+        self.cache = cache
+        self.topology = topology
+        self.reasons: dict[NodeId, str] = {}
+        self._state_digests: dict[NodeId, str] = {}
+
+    def around(
+        self,
+        program: Program,
+        inputs: Mapping[NodeId, object],
+        states: Mapping[NodeId, object],
+        seed: int | None,
+        *,
+        watches: bool,
+    ) -> tuple[Program, Mapping[NodeId, Held]]:
+        """Return a program that looks before it runs, and the inputs that it takes.
+
+        Args:
+            states: what the nodes have learned.
+            seed: of the run; a part of every key.
+            watches: look whether nodes draw from the global generators.
+        """
+        run = CachedRun(self.cache, seed, self.reasons, watches=watches)
+        calls = tuple(
+            one._replace(function=self._call(one, run, states)) for one in program.instructions
+        )
+        held = {node: run.hold(value) for node, value in inputs.items()}
+        return program._replace(instructions=calls, turns=turns_of(calls)), held
+
+    def learned(self, node: NodeId, known: str | None) -> None:
+        """Note that a node has another state now, with its digest where that is known."""
+        self._state_digests.pop(node, None)
+        if known is not None:
+            self._state_digests[node] = known
+
+    def _call(
+        self, one: Instruction, run: CachedRun, states: Mapping[NodeId, object]
+    ) -> CachedCall:
+        filter = self.topology.nodes[one.node].filter
+        refusal = None
+        if not filter._cacheable:
+            refusal = "it says `_cacheable = False`"
+        elif not filter._deterministic and run.seed is None:
+            refusal = (
+                "it says `_deterministic = False` and there is no seed; `Graph(seed=...)` makes "
+                "its answers repeatable"
+            )
+        return CachedCall(
+            one.node,
+            filter,
+            one.function,
+            run,
+            refusal=refusal,
+            key=one.key,
+            state_digest=partial(self._state_digest, one.node, states),
+        )
+
+    def _state_digest(self, node: NodeId, states: Mapping[NodeId, object]) -> str | None:
+        if node not in states or has_module(self.topology.nodes[node].filter):
+            return None  # a module's weights are in its key
+        if node not in self._state_digests:
+            try:
+                self._state_digests[node] = digest(states[node])
+            except Undigestible as refusal:
+                raise Unkeyed(f"what it learned has no digest: {refusal}") from refusal
+        return self._state_digests[node]
