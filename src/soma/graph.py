@@ -4,7 +4,7 @@ Each method is one line into a room: declaring goes to `core`, judging to `compi
 and running to `engine`, everything with modules to `training`.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Self
@@ -13,7 +13,7 @@ from soma._extras import require
 from soma.cache import DEFAULT, Cache, open_store
 from soma.compiler import ExecutionPlan, graph_text
 from soma.core import Composable, Filter, Inlined, Link, NodeId, Topology, as_composable, has_module
-from soma.engine import Runner
+from soma.engine import Runner, Stream
 from soma.errors import InvalidNodeId
 
 if TYPE_CHECKING:
@@ -234,7 +234,14 @@ class Graph(Composable):
         return self
 
     # `Any`, since what comes out is whatever the user's own filters make of it.
-    def forward(self, x: object, *, seed: int | None = None) -> Any:
+    def forward(
+        self,
+        x: object,
+        *,
+        stream: bool = False,
+        chunk_size: int | None = None,
+        seed: int | None = None,
+    ) -> Any:
         """Run the graph: `(output, aux_by_node)` in training, the output alone in eval.
 
         Several leaves give a dict by leaf. In eval nothing is recorded for autograd, unless
@@ -242,13 +249,27 @@ class Graph(Composable):
 
         Args:
             x: the input of every root, an `Inputs`, or in training a `prefix`.
+            stream: run on `chunk_size` rows at a time, in eval.
+            chunk_size: the rows in a chunk, of which the last one has what is left; given alone
+                it asks for a stream too.
             seed: for nodes that draw, in eval; the graph's own by default.
         """
+        if stream or chunk_size is not None:
+            return self._stream(seed).whole(x, chunk_size)
         if self._trainer is not None:
             return self._trainer.forward(x, seed)
         if self._has_modules():
             return self._with_trainer().forward(x, seed)
         return self._runner.forward(x, seed=seed)
+
+    def stream(self, iterable: Iterable[object], *, seed: int | None = None) -> Iterator[Any]:
+        """Run on one chunk after the other; give each one's output as soon as it is there.
+
+        Args:
+            iterable: gives chunks, each of them what `forward` takes; closed at the end.
+            seed: for nodes that draw; the graph's own by default.
+        """
+        return self._stream(seed).over(iterable)
 
     # Training
 
@@ -356,6 +377,11 @@ class Graph(Composable):
         if self._trainer is None:
             self._trainer = require("soma.training", extra="torch").Trainer(self._runner)
         return self._trainer
+
+    def _stream(self, seed: int | None) -> Stream:
+        if self._trainer is not None or self._has_modules():
+            return self._with_trainer().stream(seed)
+        return Stream(self._runner, seed)
 
     def _title(self) -> str:
         count = len(self.topology.nodes)

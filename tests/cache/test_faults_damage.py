@@ -11,8 +11,8 @@ import pytest
 
 from soma.cache._file_store import MAPPED_FROM, FileStore
 from soma.cache._record import LARGEST
-from soma.cache._store import CacheWarning
 from soma.cache._upkeep import gc, stats, verify
+from soma.errors import CacheWarning
 from soma.testing._store_suite import commit, digest_of, heard, key_of, look
 
 Harm = Callable[[Path], None]

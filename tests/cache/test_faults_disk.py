@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from soma.cache._file_store import FileStore
-from soma.cache._store import CacheWarning
 from soma.cache._upkeep import gc, stats, verify
+from soma.errors import CacheWarning
 from soma.testing._store_suite import commit, heard, look
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="sets limits as Linux does")

@@ -15,8 +15,8 @@ import pytest
 
 from soma.cache._object_store import ObjectStore
 from soma.cache._open import open_store
-from soma.cache._store import CacheWarning, InvalidCache
 from soma.cache._upkeep import verify
+from soma.errors import CacheWarning, InvalidCache
 from soma.testing._store_suite import StoreSuite, commit, digest_of, heard, key_of, look, value_of
 
 obstore = pytest.importorskip("obstore", reason="needs obstore: soma's extra `s3`")

@@ -8,8 +8,9 @@ import pytest
 from soma.cache._file_store import FileStore
 from soma.cache._memory_store import MemoryStore
 from soma.cache._open import DEFAULT, default_folder, open_store
-from soma.cache._store import InvalidCache, Store
+from soma.cache._store import Store
 from soma.cache._upkeep import parse_size
+from soma.errors import InvalidCache
 
 
 @pytest.fixture(autouse=True)

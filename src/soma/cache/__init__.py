@@ -13,8 +13,10 @@ from soma.cache._object_store import ObjectStore
 from soma.cache._open import DEFAULT, Default, open_store
 from soma.cache._record import Record
 from soma.cache._registry import register_codec
-from soma.cache._store import CacheWarning, InvalidCache, Store
+from soma.cache._store import Store
 from soma.cache._upkeep import Collected, Damage, Stats, gc, parse_size, pin, stats, unpin, verify
+from soma.cache._why import became, last_name, last_record
+from soma.errors import CacheWarning, InvalidCache
 
 __all__ = [
     "Cache",
@@ -35,10 +37,13 @@ __all__ = [
     "Store",
     "Undigestible",
     "Unfingerprintable",
+    "became",
     "combine",
     "digest",
     "gc",
     "identity",
+    "last_name",
+    "last_record",
     "open_store",
     "parse_size",
     "pin",

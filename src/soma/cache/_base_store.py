@@ -23,8 +23,9 @@ from soma.cache._record import (
     write_last,
     write_record,
 )
-from soma.cache._store import Blob, CacheWarning, Counts, Damaged, Entry, Lost
+from soma.cache._store import Blob, Counts, Damaged, Entry, Lost
 from soma.cache._upkeep import gc
+from soma.errors import CacheWarning
 
 __all__ = ["BaseStore"]
 

@@ -86,10 +86,9 @@ class Cache:
         self.store.put_record(record)
         return Kept(encoded.digest, None, record)
 
-    def last(self, name: str) -> Record | None:
-        """Return the record that was last noted under a name."""
-        key = self.store.get_last(name)
-        return None if key is None else self.store.get_record(key)
+    def last(self, name: str) -> str | None:
+        """Return the key that was last noted under a name."""
+        return self.store.get_last(name)
 
     def note_last(self, name: str, key: str) -> None:
         """Note a record as the last one under a name."""

@@ -54,7 +54,8 @@ def digest(
 
 def combine(*parts: Digest | int | None) -> Digest:
     """Return one digest for several digests, texts and numbers, in order."""
-    return blake3(KEY + b"%d:" % len(parts) + b"".join(map(_scalar, parts))).hexdigest()
+    encoded = [_ENCODERS[type(part)](part) for part in parts]
+    return blake3(KEY + b"%d:" % len(parts) + b"".join(encoded)).hexdigest()
 
 
 def digest_flat(flat: Flat, *, unordered_dicts: bool = False) -> Digest:
@@ -88,7 +89,7 @@ def _scalar(value: object) -> bytes:
 
 
 def _text(value: str) -> bytes:
-    text = value.encode("utf-8", "surrogatepass")
+    text = value.encode() if value.isascii() else value.encode("utf-8", "surrogatepass")
     return b"s%d:%b" % (len(text), text)
 
 

@@ -24,13 +24,15 @@ from soma.cache._base_store import BaseStore
 from soma.cache._layout import path_of
 from soma.cache._listing import listing
 from soma.cache._mounts import is_local
-from soma.cache._record import FORMAT, LARGEST, check_hash
+from soma.cache._record import FORMAT, LARGEST, Record, check_hash
 from soma.cache._store import Blob, Damaged, Entry
 
 __all__ = ["FileStore"]
 
 MAPPED_FROM = 1_000_000  # bytes; a smaller file is read sooner than mapped
+MOST_DECODED = 4_096  # records
 MOST_MAPPED = 256  # a mapping may hold one of the process's file descriptors
+SETTLED_AFTER = 2.0  # seconds; two writes within a tick of the clock leave one time
 TOUCHED_AFTER = 3600.0  # seconds; a hit need not be noted each time
 
 # A link could lead out of the folder, and a pipe would wait for a writer.
@@ -72,6 +74,7 @@ class FileStore(BaseStore):
         self.root = os.path.abspath(os.path.expanduser(root))
         self._before = before
         self._checked: dict[str, _Checked] = {}
+        self._decoded: dict[str, tuple[os.stat_result, Record]] = {}
         self._maps: WeakSet[mmap] = WeakSet()
         self._local: bool | None = None
         self._refuse_newer()
@@ -83,6 +86,23 @@ class FileStore(BaseStore):
     def place(self) -> str:
         """Where the store is, as its user would say."""
         return self.root
+
+    def get_record(self, key: str) -> Record | None:
+        """Return the record of a key, read again only if its file is another; None is a miss."""
+        try:
+            status = os.lstat(f"{self.root}/{path_of('record', key)}")
+        except (OSError, ValueError):
+            return super().get_record(key)
+        known = self._decoded.get(key)
+        if self.readable and known is not None and _is_as_it_was(known[0], status):
+            self.counts.hits += 1
+            return known[1]
+        record = super().get_record(key)
+        if record is not None and _is_settled(status):
+            if len(self._decoded) >= MOST_DECODED:
+                self._decoded.clear()
+            self._decoded[key] = (status, record)
+        return record
 
     def open_blob(self, digest: str, blob_hash: str | None = None) -> Blob | None:
         """Return the bytes kept under a digest, checked against `blob_hash` once; None: a miss."""
@@ -223,6 +243,22 @@ class FileStore(BaseStore):
 def _opened(root: str, max_size: int | None) -> FileStore:
     """Return the store of another process, for this one."""
     return FileStore(root, max_size=max_size)
+
+
+def _is_as_it_was(before: os.stat_result, now: os.stat_result) -> bool:
+    """Is this the file it was, and in no need of being touched?"""
+    return (
+        before.st_mtime_ns == now.st_mtime_ns
+        and before.st_ino == now.st_ino
+        and before.st_size == now.st_size
+        and before.st_ctime_ns == now.st_ctime_ns
+        and abs(time.time() - now.st_mtime) <= TOUCHED_AFTER
+    )
+
+
+def _is_settled(status: os.stat_result) -> bool:
+    """Would another write to this file show in its times?"""
+    return time.time() - max(status.st_mtime, status.st_ctime) > SETTLED_AFTER
 
 
 def _touch(path: str, status: os.stat_result) -> os.stat_result:

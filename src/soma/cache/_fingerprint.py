@@ -4,16 +4,20 @@ All of it is read at each call. The engine keys results by `Identity.digest`; th
 people who ask why a result was not found again. `_reach.py` walks the code.
 """
 
+import marshal
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from reprlib import Repr
 from types import FunctionType
+from typing import NamedTuple
 
 from soma.cache._digest import combine, digest
 from soma.cache._identity_names import class_name, in_library, is_class, pin_of
+from soma.cache._identity_parts import attributes_of
 from soma.cache._identity_refusal import PIN, Unfingerprintable
-from soma.cache._identity_values import Values
+from soma.cache._identity_values import ATOMS, Values
 from soma.cache._location import PYTHON, is_module, library_of_module
 from soma.cache._reach import Reach, reach_of
 from soma.core import Filter, has_module
@@ -22,6 +26,8 @@ __all__ = ["Identity", "Unfingerprintable", "identity"]
 
 _FORMAT = 1  # a new number here makes every stored entry a miss
 _LONGEST = 80
+_REMEMBERED = 2_048  # bytes of a plain configuration
+_WITHOUT_REFERENCES = 2  # a version of `marshal`: equal values are written alike
 _PLACE = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
@@ -55,20 +61,65 @@ def identity(filter: Filter) -> Identity:
         found = _Found()
         name = class_name(cls)
         code = _code_of(filter, name, found)
-        values = Values(found.refer)
-        config = dict(sorted(values.configuration(filter).items()))
+        attributes, arguments = attributes_of(filter)
+        plain = _plain(attributes, arguments)
+        if plain is not None:
+            about = _about_plain(name, code, tuple(found.libraries.items()), plain)
+        else:
+            config = Values(found.refer).told(attributes, arguments)
+            about = _about(name, code, found.libraries, config)
     except Unfingerprintable:
         raise
     except Exception as error:  # attributes and classes of users run code of their own
         reason = f"reading it failed with {type(error).__name__}: {error}; {PIN}"
         raise Unfingerprintable(cls.__qualname__, reason) from error
+    return Identity(about.digest, name, about.config, found.entries, found.libraries)
+
+
+class _About(NamedTuple):
+    """The digest of all that counts, and the configuration for people."""
+
+    digest: str
+    config: dict[str, tuple[str, str]]
+
+
+def _about(
+    name: str,
+    code: str | None,
+    libraries: Mapping[str, str],
+    config: Mapping[str, tuple[str, object]],
+) -> _About:
+    """Take what counts together."""
+    told = sorted(config.items())
     whole = combine(
-        *("identity", _FORMAT, name, code, len(config)),
-        *(part for attribute, (given, _) in config.items() for part in (attribute, given)),
-        *(part for library in sorted(found.libraries.items()) for part in library),
+        *("identity", _FORMAT, name, code, len(told)),
+        *(part for attribute, (given, _) in told for part in (attribute, given)),
+        *(part for library in sorted(libraries.items()) for part in library),
     )
-    shown = {attribute: (given, _text(value)) for attribute, (given, value) in config.items()}
-    return Identity(whole, name, shown, found.entries, found.libraries)
+    return _About(whole, {attribute: (given, _text(value)) for attribute, (given, value) in told})
+
+
+def _plain(attributes: dict[str, object], arguments: dict[str, object]) -> bytes | None:
+    """Write a configuration of numbers and texts down, exactly; None: it holds more, or much."""
+    types = {*map(type, attributes.values()), *map(type, arguments.values())}
+    if not types <= ATOMS:
+        return None
+    text = marshal.dumps((attributes, arguments), _WITHOUT_REFERENCES)
+    return text if len(text) <= _REMEMBERED else None
+
+
+@lru_cache(maxsize=1_024)
+def _about_plain(
+    name: str, code: str | None, libraries: tuple[tuple[str, str], ...], plain: bytes
+) -> _About:
+    """Do the same from what was written down: it depends on nothing else."""
+    attributes, arguments = marshal.loads(plain)  # noqa: S302 - written just above
+    config = Values(_refer_nothing).told(attributes, arguments)
+    return _about(name, code, dict(libraries), config)
+
+
+def _refer_nothing(value: object, path: str) -> None:
+    return None
 
 
 class _Found:
@@ -94,6 +145,9 @@ class _Found:
     def _add(self, reach: Reach) -> None:
         """Take over what was reached."""
         self.libraries.update(reach.libraries)
+        if not self.entries:
+            self.entries.update(reach.entries)
+            return
         for label, entry in reach.entries.items():
             free, number = label, 1
             while self.entries.setdefault(free, entry) != entry:

@@ -104,12 +104,16 @@ class Guards:
 
     def hold(self, digest_of: Callable[[object, str], str]) -> bool:
         """Whether all is as it was; `digest_of` takes the digest of a value again."""
-        return (
-            all(space.holds() for space in self._namespaces.values())
-            and all(all(map(is_, read(of), was)) for read, of, was in self._objects)  # type: ignore[call-overload]
-            and all(_content(cell) is was for cell, was in self._cells)
-            and all(digest_of(value, path) == was for value, path, was in self._data)
-        )
+        for space in self._namespaces.values():
+            if not space.holds():
+                return False
+        for read, of, was in self._objects:
+            if not all(map(is_, read(of), was)):  # type: ignore[call-overload]
+                return False
+        for cell, content in self._cells:
+            if _content(cell) is not content:
+                return False
+        return all(digest_of(value, path) == found for value, path, found in self._data)
 
     def _space(self, names: Mapping[str, object]) -> _Namespace:
         # A class gives another view of its attributes each time; what lies under it is one.

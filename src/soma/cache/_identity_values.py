@@ -57,17 +57,24 @@ class Values:
         return self._refer(value, path) or self._once(value, path)
 
     def configuration(self, filter: Filter, path: str = "") -> dict[str, tuple[str, object]]:
-        """Return the digest and the value of each attribute, and of what was given otherwise.
+        """Return the digest and the value of each attribute, and of what was given otherwise."""
+        return self.told(*attributes_of(filter), path)
+
+    def told(
+        self, attributes: dict[str, object], arguments: dict[str, object], path: str = ""
+    ) -> dict[str, tuple[str, object]]:
+        """Return the same of attributes and arguments that were read already.
 
         What the constructor got may live on where nobody sees it, in a private attribute. So
         it counts as well, unless a public attribute of that name says the same.
         """
         found: dict[str, tuple[str, object]] = {}
         prefix = f"{path}." if path else ""
-        attributes, arguments = attributes_of(filter)
         for name, value in attributes.items():
             found[name] = (self.digest(value, prefix + name), value)
         for name, value in arguments.items():
+            if name in found and found[name][1] is value:
+                continue
             given = self.digest(value, prefix + name)
             if name not in found:
                 found[name] = (given, value)
@@ -204,6 +211,9 @@ def _is_leaf(cls: type) -> bool:
     """Whether objects of a class hold plain data, as far as a library tells."""
     if cls.__module__ == "collections" or is_dataclass(cls) or issubclass(cls, _CONTAINERS):
         return False
+    sklearn = loaded("sklearn.base")
+    if sklearn is not None and issubclass(cls, sklearn.BaseEstimator):
+        return False  # its parameters may be functions and classes of the user's own
     return library_of_module(cls.__module__) is not None
 
 

@@ -79,7 +79,12 @@ def module_name(name: str) -> str:
     if not file or library_of_file(file) is not None:
         return "__main__"
     known = getattr(getattr(module, "__spec__", None), "name", None)
-    return known if isinstance(known, str) and known not in _MAIN else Path(file).stem
+    return known if isinstance(known, str) and known not in _MAIN else _stem(file)
+
+
+@cache
+def _stem(file: str) -> str:
+    return Path(file).stem
 
 
 def is_module(value: object) -> bool:

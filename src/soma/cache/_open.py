@@ -10,8 +10,9 @@ from typing import Final
 from soma.cache._file_store import FileStore
 from soma.cache._memory_store import MemoryStore
 from soma.cache._object_store import ObjectStore
-from soma.cache._store import InvalidCache, Store
+from soma.cache._store import Store
 from soma.cache._upkeep import parse_size
+from soma.errors import InvalidCache
 
 __all__ = ["DEFAULT", "Default", "default_folder", "open_store"]
 

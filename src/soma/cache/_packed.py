@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Sequence
 from itertools import accumulate
-from operator import countOf, le
+from operator import le
 from struct import error
 from struct import pack as pack_numbers
 from struct import unpack as unpack_numbers
+from sys import byteorder
 from typing import Any
 
 from soma.cache._parts import Block, Buffer
@@ -21,7 +22,7 @@ def pack(items: Sequence[Any]) -> tuple[str, Block] | None:
     if count < LONG:
         return None
     packer = _PACKERS.get(type(items[0]))
-    if packer is None or countOf(map(type, items), type(items[0])) != count:
+    if packer is None or list(map(type, items)).count(type(items[0])) != count:
         return None
     return packer(items)
 
@@ -33,9 +34,9 @@ def unpack(packing: str, data: Buffer) -> list[Any]:
         ValueError: the bytes are no such packing.
     """
     if packing == FLOATS:
-        return list(_numbers("d", data))
+        return _number_list("d", data)
     if packing == INTS:
-        return list(_numbers("q", data))
+        return _number_list("q", data)
     if packing == BOOLS:
         return list(map(bool, data))
     if packing == TEXTS:
@@ -83,6 +84,13 @@ def _read_texts(data: memoryview) -> list[str]:
     if text.isascii():
         return list(map(text.decode("ascii").__getitem__, slices))
     return [text[piece].decode("utf-8", "surrogatepass") for piece in slices]
+
+
+def _number_list(letter: str, data: Buffer) -> list[Any]:
+    """Read the same as a list, without a tuple on the way where the machine's order is ours."""
+    if byteorder != "little":
+        return list(_numbers(letter, data))
+    return memoryview(data).cast("B").cast(letter).tolist()
 
 
 def _numbers(letter: str, data: Buffer) -> tuple[Any, ...]:

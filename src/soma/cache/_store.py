@@ -11,29 +11,18 @@ from mmap import mmap
 from typing import Literal, Protocol, runtime_checkable
 
 from soma.cache._record import Record
-from soma.errors import SomaError, SomaWarning
 
 __all__ = [
     "Blob",
-    "CacheWarning",
     "Counts",
     "Damaged",
     "Entry",
-    "InvalidCache",
     "Kind",
     "Lost",
     "Store",
 ]
 
 Kind = Literal["record", "blob", "last", "pin", "temporary"]
-
-
-class CacheWarning(SomaWarning):
-    """The cache does not keep or give back what it should; answers stay right."""
-
-
-class InvalidCache(SomaError, ValueError):
-    """What was given is no cache, or no size of one."""
 
 
 class Damaged(OSError):

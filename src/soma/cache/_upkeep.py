@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from blake3 import blake3
 
 from soma.cache._record import NewerFormat, Record, check_hash, parse, read_last
-from soma.cache._store import Entry, InvalidCache, Store
+from soma.cache._store import Entry, Store
+from soma.errors import InvalidCache
 
 __all__ = ["Collected", "Damage", "Stats", "gc", "parse_size", "pin", "stats", "unpin", "verify"]
 

@@ -7,20 +7,30 @@ run that is warm throughout reads one record a node and the values of the leaves
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from threading import Event, Lock
-from typing import cast
+from typing import Literal, cast
 from warnings import warn
 
-from soma.cache import Cache, Missing, Record, Unfingerprintable, combine, identity
+from soma.cache import (
+    Cache,
+    Missing,
+    Record,
+    Unfingerprintable,
+    became,
+    combine,
+    identity,
+    last_name,
+)
 from soma.core import Filter, NodeId
 from soma.engine._ambient import ambient
-from soma.engine._facts import explained, facts_of
+from soma.engine._facts import UNKEYED, explained, facts_of, lost
 from soma.engine._held import Given, Held, values_of
 from soma.engine._keys import Key, Part, Unkeyed
 from soma.engine._plain import FitCall, Function
 from soma.engine._seeding import generator_marks
 from soma.errors import SomaWarning
 
-_OUTPUT, _STATE, _LAST = "output", "state", "last"  # what a key is for
+_OUTPUT: Literal["output"] = "output"  # what a key is for
+_STATE: Literal["state"] = "state"
 _ABSENT = object()
 
 
@@ -58,7 +68,6 @@ class Turn:
     given: Given
     refusal: str | None = None  # why nothing is looked up or kept
     base: tuple[Part, ...] = ()  # what every key of this turn is made of
-    name: str = ""  # under which the last record of this class and node is noted
     facts: dict[str, object] = field(default_factory=dict)
     state_key: str | None = None
     state: object = _ABSENT
@@ -119,8 +128,11 @@ class CachedCall:
         if turn.refusal is None:
             try:
                 self._look(turn)
-            except (Unkeyed, Unfingerprintable) as refusal:
+            except Unkeyed as refusal:
                 turn.refusal = str(refusal)
+            except Unfingerprintable as refusal:
+                turn.refusal = f"`{refusal.path}` {UNKEYED}: {refusal.reason}"
+            if turn.refusal is not None:
                 turn.key = turn.state_key = turn.found = None
         if turn.refusal is not None:
             self.run.reasons[self.node] = f"`{self.node}` runs each time: {turn.refusal}"
@@ -149,7 +161,7 @@ class CachedCall:
         what = identity(self.filter)
         given = turn.given
         read = given if isinstance(given, dict) else {"": given}
-        inputs = {name: held.digest() for name, held in read.items()}
+        inputs = {name: _digest(held, "input", name) for name, held in read.items()}
         # A fan-in sees the names of what it reads; any other node does not.
         named = (
             [part for pair in inputs.items() for part in pair]
@@ -157,11 +169,11 @@ class CachedCall:
             else [*inputs.values()]
         )
         extra = () if self.key is None else self.key.parts()
-        turn.base = (what.digest, self.run.seed, ambient(), len(extra), *extra, *named)
-        turn.name = combine(_LAST, what.class_name, self.node)
-        turn.facts = facts_of(self.node, what, inputs, self.run.seed)
+        settings = ambient()
+        turn.base = (what.digest, self.run.seed, settings, len(extra), *extra, *named)
+        turn.facts = facts_of(self.node, what, inputs, self.run.seed, settings, extra)
         if isinstance(self.function, FitCall):
-            targets = self.run.hold(self.function.y).digest()
+            targets = _digest(self.run.hold(self.function.y), "labels")
             turn.facts["targets"] = targets
             turn.state_key = combine(_STATE, targets, *turn.base)
             record = self.run.cache.find(turn.state_key)
@@ -171,7 +183,7 @@ class CachedCall:
                 except Missing:
                     record = None
             if record is None:
-                self._explain(turn, turn.state_key)
+                self._explain(turn, _STATE, turn.state_key)
                 return
             turn.state_digest = record.digest
         else:
@@ -183,7 +195,7 @@ class CachedCall:
         turn.key = combine(_OUTPUT, turn.state_digest, *turn.base)
         turn.found = self.run.cache.find(turn.key)
         if turn.found is None:
-            self._explain(turn, turn.key)
+            self._explain(turn, _OUTPUT, turn.key)
         else:
             self.run.reasons[self.node] = f"`{self.node}` did not run: its answer was stored"
 
@@ -209,8 +221,9 @@ class CachedCall:
     def _keep_state(self, turn: Turn) -> None:
         if turn.state_key is None:
             return
-        kept = self.run.cache.keep(turn.state_key, turn.state, "state", turn.facts)
-        self.run.cache.note_last(turn.name, turn.state_key)
+        kept = self.run.cache.keep(turn.state_key, turn.state, _STATE, turn.facts)
+        if kept.reason is None:
+            self._note(turn, _STATE, turn.state_key)
         turn.state_digest = kept.digest
         if kept.digest is None:
             turn.refusal = f"what it learned has no digest: {kept.reason}"
@@ -219,16 +232,20 @@ class CachedCall:
             turn.key = combine(_OUTPUT, kept.digest, *turn.base)
             turn.found = self.run.cache.find(turn.key)
         if kept.reason is not None:
-            self.run.reasons[self.node] = f"`{self.node}` runs each time: its state {kept.reason}"
+            self.run.reasons[self.node] = (
+                f"`{self.node}` learns each time: what it learned cannot be stored: {kept.reason}"
+            )
 
     def _kept(self, turn: Turn, result: object) -> Held:
         if turn.key is None:
             return Held(result)
-        kept = self.run.cache.keep(turn.key, result, "output", turn.facts)
+        kept = self.run.cache.keep(turn.key, result, _OUTPUT, turn.facts)
         if kept.reason is not None:
-            self.run.reasons[self.node] = f"`{self.node}` runs each time: {kept.reason}"
+            self.run.reasons[self.node] = (
+                f"`{self.node}` runs each time: its answer cannot be stored: {kept.reason}"
+            )
         else:
-            self.run.cache.note_last(turn.name, turn.key)
+            self._note(turn, _OUTPUT, turn.key)
         return Held(
             result, digest=kept.digest, unkeyed=kept.reason if kept.digest is None else None
         )
@@ -240,14 +257,40 @@ class CachedCall:
         try:
             return self.run.cache.load(turn.found)
         except Missing:
+            self._say(turn, lost(self.node, _OUTPUT, became(self.run.cache.store, turn.key)))
             result = self.missing(turn)(values_of(turn.given))
-            self.run.cache.keep(turn.key, result, "output", turn.facts)
+            self.run.cache.keep(turn.key, result, _OUTPUT, turn.facts)
             return result
 
-    def _explain(self, turn: Turn, key: str) -> None:
-        text = explained(self.node, turn.facts, self.run.cache.last(turn.name), key)
+    def _note(self, turn: Turn, kind: str, key: str) -> None:
+        """Note a record as the node's last: of this class and kind, and of all."""
+        self.run.cache.note_last(self._last_name(turn, kind), key)
+        self.run.cache.note_last(last_name(self.node), key)
+
+    def _last_name(self, turn: Turn, kind: str) -> str:
+        return last_name(self.node, cast(str, turn.facts["class"]), kind)
+
+    def _explain(self, turn: Turn, kind: str, key: str) -> None:
+        cache = self.run.cache
+        last = cache.last(self._last_name(turn, kind))
+        if last == key:
+            self._say(turn, lost(self.node, kind, became(cache.store, key)))
+        else:
+            then = None if last is None else cache.find(last)
+            self._say(turn, explained(self.node, turn.facts, then, first=last is None))
+
+    def _say(self, turn: Turn, text: str) -> None:
         turn.facts["why"] = text
         self.run.reasons[self.node] = text
+
+
+def _digest(held: Held, what: str, source: NodeId = "") -> str:
+    """Return the digest of what a node reads, or say which part of it has none."""
+    try:
+        return held.digest()
+    except Unkeyed as refusal:
+        of = f"{what} from `{source}`" if source else what
+        raise Unkeyed(f"its {of} {UNKEYED}: {refusal}") from refusal
 
 
 class _Answering:

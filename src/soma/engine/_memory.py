@@ -6,6 +6,7 @@ from functools import partial
 from soma.cache import Cache, Undigestible, digest
 from soma.core import NodeId, Topology, has_module
 from soma.engine._cached import CachedCall, CachedRun
+from soma.engine._facts import refusal_of
 from soma.engine._held import Held
 from soma.engine._keys import Unkeyed
 from soma.engine._program import Instruction, Program, turns_of
@@ -56,20 +57,12 @@ class Memory:
         self, one: Instruction, run: CachedRun, states: Mapping[NodeId, object]
     ) -> CachedCall:
         filter = self.topology.nodes[one.node].filter
-        refusal = None
-        if not filter._cacheable:
-            refusal = "it says `_cacheable = False`"
-        elif not filter._deterministic and run.seed is None:
-            refusal = (
-                "it says `_deterministic = False` and there is no seed; `Graph(seed=...)` makes "
-                "its answers repeatable"
-            )
         return CachedCall(
             one.node,
             filter,
             one.function,
             run,
-            refusal=refusal,
+            refusal=refusal_of(filter, run.seed),
             key=one.key,
             state_digest=partial(self._state_digest, one.node, states),
         )

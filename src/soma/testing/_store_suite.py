@@ -7,8 +7,9 @@ from warnings import catch_warnings, simplefilter
 from blake3 import blake3
 
 from soma.cache._record import Record, is_hash
-from soma.cache._store import CacheWarning, Entry, Store
+from soma.cache._store import Entry, Store
 from soma.cache._upkeep import gc, pin, stats, unpin, verify
+from soma.errors import CacheWarning
 
 __all__ = ["StoreSuite", "commit", "digest_of", "heard", "key_of", "look", "value_of"]
 

@@ -16,6 +16,7 @@ from soma.cache.adapters import (
     _plain,
     _polars,
     _scipy,
+    _sklearn,
     _time,
     _torch,
 )
@@ -32,6 +33,7 @@ _FAMILIES = (
     _polars,
     _arrow,
     _scipy,
+    _sklearn,
     _classes,  # last: a library may know its own dataclasses better
 )
 
