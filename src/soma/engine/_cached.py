@@ -70,7 +70,7 @@ class Turn:
 class CachedCall:
     """One node in a cached run."""
 
-    __slots__ = ("filter", "function", "key", "node", "refusal", "run", "state_digest")
+    __slots__ = ("filter", "function", "key", "node", "number", "refusal", "run", "state_digest")
 
     def __init__(
         self,
@@ -81,6 +81,7 @@ class CachedCall:
         *,
         refusal: str | None,
         key: Key | None,
+        number: int | None,
         state_digest: Callable[[], str | None],
     ) -> None:
         self.node = node
@@ -89,6 +90,7 @@ class CachedCall:
         self.run = run
         self.refusal = refusal  # why its answers are never stored
         self.key = key
+        self.number = number
         self.state_digest = state_digest
 
     def __call__(self, given: object) -> object:
@@ -157,7 +159,8 @@ class CachedCall:
             else [*inputs.values()]
         )
         extra = () if self.key is None else self.key.parts()
-        turn.base = (what.digest, self.run.seed, ambient(), len(extra), *extra, *named)
+        drawn = (self.run.seed, self.number)
+        turn.base = (what.digest, *drawn, ambient(), len(extra), *extra, *named)
         turn.name = combine(_LAST, what.class_name, self.node)
         turn.facts = facts_of(self.node, what, inputs, self.run.seed)
         if isinstance(self.function, FitCall):
