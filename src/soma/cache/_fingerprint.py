@@ -4,7 +4,6 @@ All of it is read at each call. The engine keys results by `Identity.digest`; th
 people who ask why a result was not found again. `_reach.py` walks the code.
 """
 
-import marshal
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,7 +26,6 @@ __all__ = ["Identity", "Unfingerprintable", "identity"]
 _FORMAT = 1  # a new number here makes every stored entry a miss
 _LONGEST = 80
 _REMEMBERED = 2_048  # bytes of a plain configuration
-_WITHOUT_REFERENCES = 2  # a version of `marshal`: equal values are written alike
 _PLACE = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
@@ -62,9 +60,9 @@ def identity(filter: Filter) -> Identity:
         name = class_name(cls)
         code = _code_of(filter, name, found)
         attributes, arguments = attributes_of(filter)
-        plain = _plain(attributes, arguments)
-        if plain is not None:
-            about = _about_plain(name, code, tuple(found.libraries.items()), plain)
+        plain = _plain(attributes), _plain(arguments)
+        if plain[0] is not None and plain[1] is not None:
+            about = _about_plain(name, code, tuple(found.libraries.items()), plain[0], plain[1])
         else:
             config = Values(found.refer).told(attributes, arguments)
             about = _about(name, code, found.libraries, config)
@@ -99,23 +97,40 @@ def _about(
     return _About(whole, {attribute: (given, _text(value)) for attribute, (given, value) in told})
 
 
-def _plain(attributes: dict[str, object], arguments: dict[str, object]) -> bytes | None:
-    """Write a configuration of numbers and texts down, exactly; None: it holds more, or much."""
-    types = {*map(type, attributes.values()), *map(type, arguments.values())}
-    if not types <= ATOMS:
-        return None
-    text = marshal.dumps((attributes, arguments), _WITHOUT_REFERENCES)
-    return text if len(text) <= _REMEMBERED else None
+_Item = tuple[str, type, str | None, object]
+
+
+def _plain(values: dict[str, object]) -> tuple[_Item, ...] | None:
+    """Return a configuration of numbers and texts exactly, to look it up by; None: it holds more.
+
+    Equal numbers of two types, and the two zeros, are told apart.
+    """
+    items = []
+    for name, value in values.items():
+        kind = type(value)
+        if kind not in ATOMS or kind is complex:
+            return None
+        if isinstance(value, str | bytes) and len(value) > _REMEMBERED:
+            return None
+        items.append((name, kind, value.hex() if isinstance(value, float) else None, value))
+    return tuple(items)
 
 
 @lru_cache(maxsize=1_024)
 def _about_plain(
-    name: str, code: str | None, libraries: tuple[tuple[str, str], ...], plain: bytes
+    name: str,
+    code: str | None,
+    libraries: tuple[tuple[str, str], ...],
+    attributes: tuple[_Item, ...],
+    arguments: tuple[_Item, ...],
 ) -> _About:
-    """Do the same from what was written down: it depends on nothing else."""
-    attributes, arguments = marshal.loads(plain)  # noqa: S302 - written just above
-    config = Values(_refer_nothing).told(attributes, arguments)
+    """Take together what counts of a plain configuration: it depends on nothing else."""
+    config = Values(_refer_nothing).told(_values(attributes), _values(arguments))
     return _about(name, code, dict(libraries), config)
+
+
+def _values(items: tuple[_Item, ...]) -> dict[str, object]:
+    return {name: value for name, _, _, value in items}
 
 
 def _refer_nothing(value: object, path: str) -> None:

@@ -79,7 +79,7 @@ class Turn:
 class CachedCall:
     """One node in a cached run."""
 
-    __slots__ = ("filter", "function", "key", "node", "refusal", "run", "state_digest")
+    __slots__ = ("filter", "function", "key", "node", "number", "refusal", "run", "state_digest")
 
     def __init__(
         self,
@@ -90,6 +90,7 @@ class CachedCall:
         *,
         refusal: str | None,
         key: Key | None,
+        number: int | None,
         state_digest: Callable[[], str | None],
     ) -> None:
         self.node = node
@@ -98,6 +99,7 @@ class CachedCall:
         self.run = run
         self.refusal = refusal  # why its answers are never stored
         self.key = key
+        self.number = number
         self.state_digest = state_digest
 
     def __call__(self, given: object) -> object:
@@ -169,8 +171,8 @@ class CachedCall:
             else [*inputs.values()]
         )
         extra = () if self.key is None else self.key.parts()
-        settings = ambient()
-        turn.base = (what.digest, self.run.seed, settings, len(extra), *extra, *named)
+        settings, drawn = ambient(), (self.run.seed, self.number)
+        turn.base = (what.digest, *drawn, settings, len(extra), *extra, *named)
         turn.facts = facts_of(self.node, what, inputs, self.run.seed, settings, extra)
         if isinstance(self.function, FitCall):
             targets = _digest(self.run.hold(self.function.y), "labels")

@@ -31,6 +31,7 @@ class Memory:
         states: Mapping[NodeId, object],
         seed: int | None,
         *,
+        numbers: Mapping[NodeId, int],
         watches: bool,
     ) -> tuple[Program, Mapping[NodeId, Held]]:
         """Return a program that looks before it runs, and the inputs that it takes.
@@ -38,11 +39,14 @@ class Memory:
         Args:
             states: what the nodes have learned.
             seed: of the run; a part of every key.
+            numbers: of the nodes that draw, among those of their class: two of them give
+                different answers for one seed.
             watches: look whether nodes draw from the global generators.
         """
         run = CachedRun(self.cache, seed, self.reasons, watches=watches)
         calls = tuple(
-            one._replace(function=self._call(one, run, states)) for one in program.instructions
+            one._replace(function=self._call(one, run, states, numbers.get(one.node)))
+            for one in program.instructions
         )
         held = {node: run.hold(value) for node, value in inputs.items()}
         return program._replace(instructions=calls, turns=turns_of(calls)), held
@@ -54,7 +58,11 @@ class Memory:
             self._state_digests[node] = known
 
     def _call(
-        self, one: Instruction, run: CachedRun, states: Mapping[NodeId, object]
+        self,
+        one: Instruction,
+        run: CachedRun,
+        states: Mapping[NodeId, object],
+        number: int | None,
     ) -> CachedCall:
         filter = self.topology.nodes[one.node].filter
         return CachedCall(
@@ -64,6 +72,7 @@ class Memory:
             run,
             refusal=refusal_of(filter, run.seed),
             key=one.key,
+            number=number,
             state_digest=partial(self._state_digest, one.node, states),
         )
 

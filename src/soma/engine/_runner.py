@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
+from operator import index
 from typing import cast
 
 from soma.cache import Cache
@@ -190,8 +191,14 @@ class Runner:
         if self.memory is None:
             return self._executed(program, inputs, extras, phase)
         seed = self.seed if seed is None else seed
-        watches = self.executor is None
-        program, held = self.memory.around(program, inputs, self.states, seed, watches=watches)
+        program, held = self.memory.around(
+            program,
+            inputs,
+            self.states,
+            None if seed is None else index(seed),
+            numbers=self._drawing_numbers(),
+            watches=self.executor is None,
+        )
         return values_of(self._executed(program, held, extras, phase))
 
     def _executed(
