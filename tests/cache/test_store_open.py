@@ -107,7 +107,7 @@ def test_a_relative_folder_stays_where_it_was(
     assert store.root == str(tmp_path / "here")
 
 
-@pytest.mark.parametrize("store", [MemoryStore(), FileStore("x")], ids=repr)
+@pytest.mark.parametrize("store", [MemoryStore(), FileStore("x")], ids=["memory", "file"])
 def test_stores_are_stores(store: object) -> None:
     """What comes with soma keeps to the protocol."""
     assert isinstance(store, Store)

@@ -7,7 +7,7 @@ from struct import error
 from struct import pack as pack_numbers
 from struct import unpack as unpack_numbers
 from sys import byteorder
-from typing import Any
+from typing import Any, cast
 
 from soma.cache._parts import Block, Buffer
 
@@ -90,7 +90,8 @@ def _number_list(letter: str, data: Buffer) -> list[Any]:
     """Read the same as a list, without a tuple on the way where the machine's order is ours."""
     if byteorder != "little":
         return list(_numbers(letter, data))
-    return memoryview(data).cast("B").cast(letter).tolist()
+    words: memoryview[Any] = memoryview(data).cast("B").cast(cast(Any, letter))
+    return words.tolist()
 
 
 def _numbers(letter: str, data: Buffer) -> tuple[Any, ...]:
