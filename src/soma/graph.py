@@ -137,8 +137,7 @@ class Graph(Composable):
 
     def get_node_state(self, id: NodeId) -> Any:
         """Return what a node learned in `fit`, or a frozen module's weights; None before."""
-        self.topology.node(id)
-        return self._runner.states.get(id)
+        return self._runner.state(id)
 
     def set_node_state(self, id: NodeId, state: object) -> Self:
         """Give a node a state as `get_node_state` returned it; a module takes its weights."""

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
+from copy import deepcopy
 from operator import index
 from typing import cast
 
@@ -77,10 +78,15 @@ class Runner:
         """Lower again at the next run: a state, or how a node answers, is another."""
         self._programs.clear()
 
+    def state(self, node: NodeId) -> object:
+        """Return a copy of what a node has learned; None before."""
+        self.topology.node(node)
+        return _copied(self.states.get(node))
+
     def set_state(self, node: NodeId, state: object) -> None:
         """Give a node what its `fit` would have learned."""
         self.topology.node(node)
-        self.states[node] = state
+        self.states[node] = _copied(state)
         if self.memory is not None:
             self.memory.learned(node, None)
         self.fitted = object()
@@ -303,6 +309,14 @@ class Runner:
                 numbers[node.id] = seen[name]
                 seen[name] += 1
         return numbers
+
+
+def _copied(state: object) -> object:
+    # A state that a caller goes on writing to would no longer be the one that was keyed.
+    try:
+        return deepcopy(state)
+    except Exception:  # what cannot be copied is shared
+        return state
 
 
 def checked_executor(executor: object) -> Executor | None:

@@ -39,6 +39,9 @@ class ModuleState(Mapping[str, str]):
     def __len__(self) -> int:
         return 1
 
+    def __deepcopy__(self, memo: dict[int, object]) -> "ModuleState":
+        return self  # the twin it reads does not change
+
     def __repr__(self) -> str:
         names = [name for name, _ in self._twin.named_parameters()]
         return f"ModuleState({', '.join(names)})"
