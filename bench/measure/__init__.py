@@ -3,7 +3,7 @@
 import random
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 Run = Callable[[], object]
@@ -23,26 +23,53 @@ class Ratio:
 
 def ratio(candidate: Run, base: Run, *, rounds: int = 21, round_seconds: float = 0.05) -> Ratio:
     """Time `candidate` against `base`, in shuffled order within each round."""
-    inner = _runs_in(base, round_seconds)
-    for one in (candidate, base):
-        _time(one, inner)
+    (found,) = ratios([candidate], base, rounds=rounds, round_seconds=round_seconds)
+    return found
+
+
+def ratios(
+    candidates: Sequence[Run],
+    base: Run,
+    *,
+    rounds: int = 21,
+    round_seconds: float = 0.05,
+    before: Run | None = None,
+) -> list[Ratio]:
+    """Time each candidate against `base`, all of them in shuffled order within each round.
+
+    Args:
+        before: called before each of them, and not timed.
+    """
+    before = before or _nothing
+    runs = [*candidates, base]
+    inner = [_runs_in(one, round_seconds) for one in runs]
     order = random.Random(0)
-    times: dict[int, list[float]] = {0: [], 1: []}
-    for _ in range(rounds):
-        turns = [0, 1]
+    times: list[list[float]] = [[] for _ in runs]
+    for number in range(-1, rounds):  # the first round only warms up
+        turns = list(range(len(runs)))
         order.shuffle(turns)
         for which in turns:
-            times[which].append(_time((candidate, base)[which], inner))
-    ratios = [mine / hers for mine, hers in zip(times[0], times[1], strict=True)]
-    lower, upper = _interval(ratios)
+            before()
+            seconds = _time(runs[which], inner[which])
+            if number >= 0:
+                times[which].append(seconds)
+    before()
+    return [_compared(mine, times[-1]) for mine in times[:-1]]
+
+
+def _compared(mine: list[float], hers: list[float]) -> Ratio:
+    pairs = [one / other for one, other in zip(mine, hers, strict=True)]
     return Ratio(
-        statistics.median(ratios),
-        lower,
-        upper,
-        min(times[0]) / min(times[1]),
-        statistics.median(times[0]),
-        statistics.median(times[1]),
+        statistics.median(pairs),
+        *_interval(pairs),
+        min(mine) / min(hers),
+        statistics.median(mine),
+        statistics.median(hers),
     )
+
+
+def _nothing() -> None:
+    return None
 
 
 def verdict(result: Ratio, target: float) -> str:

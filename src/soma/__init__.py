@@ -10,9 +10,12 @@ from soma import _extras, errors
 from soma.core import Filter, FilterKind, FilterMeta, Inputs, StreamMode
 
 if TYPE_CHECKING:
+    from soma import cache
     from soma.compiler import CompileMode, Compiler, ExecutionPlan
     from soma.core import Diagnostic
+    from soma.engine import why
     from soma.graph import Graph
+    from soma.integrations import sk
     from soma.training import DifferentiableFilter
 
 __version__ = "0.1.0"
@@ -24,6 +27,8 @@ _LATE = {
     "DifferentiableFilter": "soma.training",
     "ExecutionPlan": "soma.compiler",
     "Graph": "soma.graph",
+    "sk": "soma.integrations",
+    "why": "soma.engine",
 }
 
 __all__ = [
@@ -38,11 +43,16 @@ __all__ = [
     "Graph",
     "Inputs",
     "StreamMode",
+    "cache",
     "errors",
+    "sk",
+    "why",
 ]
 
 
 def __getattr__(name: str) -> object:
+    if name == "cache":
+        return _extras.require("soma.cache", extra="all")
     if name not in _LATE:
         raise AttributeError(f"module 'soma' has no attribute {name!r}")
     return getattr(_extras.require(_LATE[name], extra="torch"), name)

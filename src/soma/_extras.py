@@ -1,5 +1,6 @@
 """Optional libraries: loaded late, and a kind word when they are missing."""
 
+import sys
 from importlib import import_module
 from types import ModuleType
 
@@ -24,3 +25,12 @@ def require(module: str, *, extra: str) -> ModuleType:
             f"`{module}` needs {library}, which is not installed. "
             f"Install it with: pip install '{DIST}[{extra}]'"
         ) from missing
+
+
+def loaded(module: str) -> ModuleType | None:
+    """Return a library that has been imported to its end, without importing it.
+
+    A node on another thread may be in the middle of its import; nothing of it is in use then.
+    """
+    found = sys.modules.get(module)
+    return None if getattr(getattr(found, "__spec__", None), "_initializing", False) else found

@@ -12,9 +12,11 @@
     ├── InvalidInput (ValueError)         data that no node can work on
     ├── InvalidOutput (TypeError)         an answer of a filter that breaks its contract
     ├── InputChanged (RuntimeError)       a filter that wrote to its input
+    ├── InvalidCache (ValueError)         something that is no cache, or no size of one
     └── MissingExtra (ImportError)        an optional library that is not installed
 
     SomaWarning (UserWarning)
+    ├── CacheWarning                      a cache that does not keep or give back what it should
     ├── GradientWarning                   a gradient that does not get where it was wanted
     └── UntrainedWarning                  modules whose weights are still the initial ones
 
@@ -26,9 +28,11 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 __all__ = [
+    "CacheWarning",
     "CompileError",
     "GradientWarning",
     "InputChanged",
+    "InvalidCache",
     "InvalidInput",
     "InvalidNodeId",
     "InvalidOutput",
@@ -99,12 +103,20 @@ class InputChanged(SomaError, RuntimeError):
     """A filter wrote to an input that somebody else still reads."""
 
 
+class InvalidCache(SomaError, ValueError):
+    """What was given is no cache, or no size of one."""
+
+
 class MissingExtra(SomaError, ImportError):
     """An optional library is needed and not installed."""
 
 
 class SomaWarning(UserWarning):
     """The root of every warning given by soma."""
+
+
+class CacheWarning(SomaWarning):
+    """The cache does not keep or give back what it should; answers stay right."""
 
 
 class GradientWarning(SomaWarning):

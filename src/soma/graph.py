@@ -4,15 +4,16 @@ Each method is one line into a room: declaring goes to `core`, judging to `compi
 and running to `engine`, everything with modules to `training`.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Self
 
 from soma._extras import require
+from soma.cache import DEFAULT, Cache, open_store
 from soma.compiler import ExecutionPlan, graph_text
 from soma.core import Composable, Filter, Inlined, Link, NodeId, Topology, as_composable, has_module
-from soma.engine import Runner
+from soma.engine import Runner, Stream
 from soma.errors import InvalidNodeId
 
 if TYPE_CHECKING:
@@ -38,6 +39,9 @@ class Graph(Composable):
         seed: for the nodes that draw random numbers, in fit and inference.
         executor: runs independent nodes side by side in fit and inference: `"threads"` or
             any `concurrent.futures.Executor`. Training is always sequential.
+        cache: where states and outputs are kept: by default a folder that all graphs share
+            (`$SOMA_CACHE_DIR`, or the platform's own); a folder, a bucket as
+            `"s3://bucket/prefix"`, `"memory"`, a store, or None.
     """
 
     def __init__(
@@ -46,11 +50,18 @@ class Graph(Composable):
         name: str = "graph",
         seed: int | None = None,
         executor: "Executor | str | None" = None,
+        cache: object = DEFAULT,
     ) -> None:
         self.name = name
         self.topology = Topology()
         self.history: History | None = None
-        self._runner = Runner(self.topology, seed=seed, executor=executor)
+        store = open_store(cache)
+        self._runner = Runner(
+            self.topology,
+            seed=seed,
+            executor=executor,
+            cache=None if store is None else Cache(store),
+        )
         self._trainer: Trainer | None = None
 
     # Declaring
@@ -63,13 +74,14 @@ class Graph(Composable):
         name: str = "graph",
         seed: int | None = None,
         executor: "Executor | str | None" = None,
+        cache: object = DEFAULT,
     ) -> Self:
         """Make a graph of an expression of filters, `>>` and `|`.
 
         Raises:
             CompileError: with all that is wrong in the expression.
         """
-        graph = cls(name=name, seed=seed, executor=executor)
+        graph = cls(name=name, seed=seed, executor=executor, cache=cache)
         states = graph.topology.add_expression(as_composable(expression, "in `somatize`"))
         graph._runner.states.update(states)
         graph.compile()
@@ -125,8 +137,7 @@ class Graph(Composable):
 
     def get_node_state(self, id: NodeId) -> Any:
         """Return what a node learned in `fit`, or a frozen module's weights; None before."""
-        self.topology.node(id)
-        return self._runner.states.get(id)
+        return self._runner.state(id)
 
     def set_node_state(self, id: NodeId, state: object) -> Self:
         """Give a node a state as `get_node_state` returned it; a module takes its weights."""
@@ -222,7 +233,14 @@ class Graph(Composable):
         return self
 
     # `Any`, since what comes out is whatever the user's own filters make of it.
-    def forward(self, x: object, *, seed: int | None = None) -> Any:
+    def forward(
+        self,
+        x: object,
+        *,
+        stream: bool = False,
+        chunk_size: int | None = None,
+        seed: int | None = None,
+    ) -> Any:
         """Run the graph: `(output, aux_by_node)` in training, the output alone in eval.
 
         Several leaves give a dict by leaf. In eval nothing is recorded for autograd, unless
@@ -230,13 +248,27 @@ class Graph(Composable):
 
         Args:
             x: the input of every root, an `Inputs`, or in training a `prefix`.
+            stream: run on `chunk_size` rows at a time, in eval.
+            chunk_size: the rows in a chunk, of which the last one has what is left; given alone
+                it asks for a stream too.
             seed: for nodes that draw, in eval; the graph's own by default.
         """
+        if stream or chunk_size is not None:
+            return self._stream(seed).whole(x, chunk_size)
         if self._trainer is not None:
             return self._trainer.forward(x, seed)
         if self._has_modules():
             return self._with_trainer().forward(x, seed)
         return self._runner.forward(x, seed=seed)
+
+    def stream(self, iterable: Iterable[object], *, seed: int | None = None) -> Iterator[Any]:
+        """Run on one chunk after the other; give each one's output as soon as it is there.
+
+        Args:
+            iterable: gives chunks, each of them what `forward` takes; closed at the end.
+            seed: for nodes that draw; the graph's own by default.
+        """
+        return self._stream(seed).over(iterable)
 
     # Training
 
@@ -344,6 +376,11 @@ class Graph(Composable):
         if self._trainer is None:
             self._trainer = require("soma.training", extra="torch").Trainer(self._runner)
         return self._trainer
+
+    def _stream(self, seed: int | None) -> Stream:
+        if self._trainer is not None or self._has_modules():
+            return self._with_trainer().stream(seed)
+        return Stream(self._runner, seed)
 
     def _title(self) -> str:
         count = len(self.topology.nodes)

@@ -57,8 +57,8 @@ class AtOnce(Executor):
 def test_independent_branches_overlap(executor: object, phase: str) -> None:
     """Two nodes that wait for each other both get through."""
     barrier = threading.Barrier(2)
-    one, other = (Meets(barrier=barrier, phase=phase) for _ in range(2))
-    g = Graph.somatize(Same() >> (one | other), executor=executor).fit([1])
+    one, other = (Meets(barrier=barrier, phase=phase, number=n) for n in range(2))
+    g = Graph.somatize(Same() >> (one | other), executor=executor, cache=None).fit([1])
 
     assert g.forward([1]) == {"meets": [1], "meets_2": [1]}
 
@@ -66,8 +66,8 @@ def test_independent_branches_overlap(executor: object, phase: str) -> None:
 def test_fit_takes_an_executor_for_itself() -> None:
     """It is used for that fit only."""
     barrier = threading.Barrier(2)
-    one, other = (Meets(barrier=barrier, phase="fit") for _ in range(2))
-    g = Graph.somatize(one | other | Where()).fit([1], executor="threads")
+    one, other = (Meets(barrier=barrier, phase="fit", number=n) for n in range(2))
+    g = Graph.somatize(one | other | Where(), cache=None).fit([1], executor="threads")
 
     assert barrier.broken is False
     assert g.forward([1])["where"] == threading.current_thread().name
@@ -76,7 +76,7 @@ def test_fit_takes_an_executor_for_itself() -> None:
 def test_the_executor_of_a_fit_wins_and_the_graphs_own_comes_back() -> None:
     """Both are the caller's, and stay open."""
     own, other = AtOnce(), AtOnce()
-    g = Graph.somatize(Center() | Same(), executor=own)
+    g = Graph.somatize(Center() | Same(), executor=own, cache=None)
     g.fit([1], executor=other)
     assert (own.count, other.count) == (0, 2)
 

@@ -151,7 +151,7 @@ def test_a_deterministic_node_is_not_seeded() -> None:
     expected = random.random()
     random.seed(5)
 
-    assert Graph.somatize(Claims(), seed=1).forward(0) == expected
+    assert Graph.somatize(Claims(), seed=1, cache=None).forward(0) == expected
 
 
 def test_threads_draw_what_a_sequential_run_draws() -> None:

@@ -4,6 +4,7 @@ import click
 
 from soma import __version__
 from soma._extras import DIST
+from soma.cli._cache import cache
 
 
 @click.group(
@@ -13,3 +14,6 @@ from soma._extras import DIST
 @click.version_option(__version__, "-V", "--version", package_name=DIST, prog_name="soma")
 def main() -> None:
     """Compose preprocessing and PyTorch modules into one graph; fit it, cache it, train it."""
+
+
+main.add_command(cache)

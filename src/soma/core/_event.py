@@ -23,11 +23,12 @@ class NodeStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeFinished:
-    """A node has ended its turn, after `seconds`."""
+    """A node has ended its turn, after `seconds`; `cached`: its answer was stored already."""
 
     node: NodeId
     phase: Phase
     seconds: float
+    cached: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -93,6 +93,8 @@ def as_composable(value: object, where: str) -> Composable:
 def _way_in(value: object) -> str:
     if hasattr(value, "parameters") and hasattr(value, "forward"):
         return "Return the module from `build_module` of a `soma.DifferentiableFilter`."
+    if hasattr(value, "fit") and hasattr(value, "get_params"):
+        return f"Write `soma.sk({type(value).__name__}(...))` for an estimator of scikit-learn."
     if hasattr(value, "fit") and hasattr(value, "transform"):
         return (
             "Wrap it in a `soma.Filter`: `fit` returns the fitted estimator, `forward` calls its "

@@ -72,7 +72,10 @@ class Filter(Expression):
     Class attributes say what may be assumed of it: `_kind` (`"stateless"`, `"trainable"`, or
     `"opaque"` for a box that nobody looks into; by default from whether it has a `fit`),
     `_differentiable` (gradients pass `forward`), `_deterministic` (equal inputs give equal
-    outputs), `_cacheable`, `_stream_mode`.
+    outputs), `_cacheable`, and `_stream_mode` for data that comes in chunks: `"fixed"` works
+    chunk by chunk, `"barrier"` needs all rows at once, and `"evolving"` moves its state on with
+    each chunk by a method `update(self, state, chunk)` that returns the next state; the first
+    one gets what `fit` learned, or None.
     """
 
     _kind: ClassVar[str | None] = None

@@ -9,9 +9,11 @@ from queue import SimpleQueue
 from time import perf_counter
 from typing import cast
 
-from soma.core import Listeners, NodeFailed, NodeFinished, NodeId, NodeStarted, Phase
+from soma.core import Listeners, NodeFailed, NodeId, NodeStarted, Phase
+from soma.engine._cached import CachedCall, Turn
+from soma.engine._held import values_of
 from soma.engine._program import Instruction, Program
-from soma.engine._run import Extras, Names, add_note
+from soma.engine._run import Extras, Names, add_note, finished
 from soma.engine._values import without_gradients
 
 
@@ -44,6 +46,7 @@ def run_parallel(
     )
     sorter.prepare()
     running: dict[Future[object], tuple[Instruction, object, float]] = {}
+    turns: dict[Future[object], tuple[CachedCall, Turn]] = {}
     ended: SimpleQueue[Future[object]] = SimpleQueue()
 
     def begin(node: NodeId) -> None:
@@ -56,7 +59,17 @@ def run_parallel(
             given = {one: values[one] for one in read}
         instruction = instructions[node]
         listeners.say(NodeStarted(node=node, phase=phase))
-        future = _submitted(executor, instruction.function, given)
+        function = instruction.function
+        if isinstance(function, CachedCall) and not isinstance(executor, ThreadPoolExecutor):
+            # The cache stays in this process; another one gets plain values and gives one back.
+            turn = function.prepare(given)
+            if turn.found is not None:
+                future = _ended(function.finish(turn))
+            else:
+                future = _submitted(executor, function.missing(turn), values_of(given))
+                turns[future] = (function, turn)
+        else:
+            future = _submitted(executor, function, given)
         running[future] = (instruction, given, perf_counter())
         future.add_done_callback(ended.put)
 
@@ -65,6 +78,9 @@ def run_parallel(
         node = instruction.node
         try:
             answer = future.result()
+            if future in turns:
+                cached, turn = turns.pop(future)
+                answer = cached.finish(turn, answer)
         except BaseException as error:
             listeners.say(NodeFailed(node=node, phase=phase, error=type(error).__name__))
             if isinstance(error, Exception):
@@ -77,8 +93,9 @@ def run_parallel(
             if extra:
                 extras[node] = extra
         values[node] = answer
-        listeners.say(NodeFinished(node=node, phase=phase, seconds=perf_counter() - began))
-        listeners.show(node, answer)
+        listeners.say(finished(node, phase, perf_counter() - began, answer))
+        if listeners.taps:
+            listeners.show(node, values_of(answer))
         for one in sources[node]:
             readers[one] -= 1
             if not readers[one]:
@@ -94,6 +111,12 @@ def run_parallel(
         wait([future for future in running if not future.cancel()])
     leaves = [node for node, _ in program.exits]
     return values[leaves[0]] if len(leaves) == 1 else {leaf: values[leaf] for leaf in leaves}
+
+
+def _ended(answer: object) -> Future[object]:
+    future: Future[object] = Future()
+    future.set_result(answer)
+    return future
 
 
 def _submitted(

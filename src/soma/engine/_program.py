@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from soma.compiler import Execute
 from soma.core import NodeId
+from soma.engine._keys import Key
 
 
 class Call(NamedTuple):
@@ -22,6 +23,7 @@ class Call(NamedTuple):
 
     function: Callable[[object], object]
     has_extra: bool = False
+    key: Key | None = None  # what the answer depends on beside the filter and its inputs
 
 
 class Instruction(NamedTuple):
@@ -34,6 +36,7 @@ class Instruction(NamedTuple):
     done: tuple[int, ...]  # at a fan-in: slots that no one reads after it, besides `target`
     has_extra: bool
     node: NodeId
+    key: Key | None
 
 
 # What the bare loop unpacks, as a plain tuple since those unpack fastest: function, source, target,
@@ -115,6 +118,7 @@ def lower(
                 done=tuple(slot for slot in released if slot != target),
                 has_extra=call.has_extra,
                 node=step.node,
+                key=call.key,
             )
         )
     return Program(

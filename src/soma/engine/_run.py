@@ -11,6 +11,7 @@ from typing import cast
 
 from soma.core import Listeners, NodeFailed, NodeFinished, NodeId, NodeStarted, Phase
 from soma.engine._describe import describe
+from soma.engine._held import Held, seen, values_of
 from soma.engine._program import Instruction, Program, turns_of
 
 Extras = dict[NodeId, object]
@@ -104,15 +105,22 @@ class _Told:
         except BaseException as error:
             say(NodeFailed(node=node, phase=phase, error=type(error).__name__))
             raise
-        say(NodeFinished(node=node, phase=phase, seconds=perf_counter() - began))
         output = answer[0] if self.instruction.has_extra else answer  # type: ignore[index]
-        self.listeners.show(node, output)
+        say(finished(node, phase, perf_counter() - began, output))
+        if self.listeners.taps:
+            self.listeners.show(node, values_of(output))
         return answer
+
+
+def finished(node: NodeId, phase: Phase, seconds: float, output: object) -> NodeFinished:
+    """Return the event of a node that has answered, by running or from the cache."""
+    cached = isinstance(output, Held) and output.cached
+    return NodeFinished(node=node, phase=phase, seconds=seconds, cached=cached)
 
 
 def add_note(error: Exception, name: str, phase: Phase, given: object) -> None:
     """Leave on `error` which node raised it, when, and what it had been given."""
     with suppress(Exception):  # an error that takes no notes is raised all the same
-        error.add_note(f"in node {name}, during {phase}; its input: {describe(given)}")
+        error.add_note(f"in node {name}, during {phase}; its input: {describe(seen(given))}")
         if isinstance(error, ValueError) and "read-only" in str(error):
             error.add_note("Inputs are read-only: others read them too. Change a copy.")

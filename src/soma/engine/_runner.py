@@ -8,12 +8,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
+from copy import deepcopy
+from operator import index
 from typing import cast
-from warnings import warn
 
+from soma.cache import Cache
 from soma.compiler import CompileMode, Compiler, ExecutionPlan
 from soma.core import (
-    Filter,
     Inputs,
     Listeners,
     Node,
@@ -23,13 +24,16 @@ from soma.core import (
     needs_fit,
     per_root,
 )
+from soma.engine._held import values_of
+from soma.engine._memory import Memory
 from soma.engine._parallel import run_parallel
+from soma.engine._plain import FitCall, PlainCall, guarded
 from soma.engine._program import Call, Program, lower
 from soma.engine._rows import check_rows
 from soma.engine._run import Extras, run, run_observed, run_slots
-from soma.engine._seeding import Seeded, derived_seed, drawing
-from soma.engine._values import Protected, without_gradients
-from soma.errors import InvalidInput, NotFitted, SomaWarning, listing
+from soma.engine._seeding import drawing
+from soma.engine._values import without_gradients
+from soma.errors import InvalidInput, NotFitted, listing
 
 Bind = Callable[[Node], Call | None]
 
@@ -40,9 +44,15 @@ class Runner:
     """What one graph needs to run: its topology, learned states, settings and listeners."""
 
     def __init__(
-        self, topology: Topology, *, seed: int | None, executor: Executor | str | None
+        self,
+        topology: Topology,
+        *,
+        seed: int | None,
+        executor: Executor | str | None,
+        cache: Cache | None = None,
     ) -> None:
         self.topology = topology
+        self.memory = None if cache is None else Memory(cache, topology)
         self.seed = seed
         self.executor = checked_executor(executor)
         self._asked_executor = executor
@@ -68,10 +78,17 @@ class Runner:
         """Lower again at the next run: a state, or how a node answers, is another."""
         self._programs.clear()
 
+    def state(self, node: NodeId) -> object:
+        """Return a copy of what a node has learned; None before."""
+        self.topology.node(node)
+        return _copied(self.states.get(node))
+
     def set_state(self, node: NodeId, state: object) -> None:
         """Give a node what its `fit` would have learned."""
         self.topology.node(node)
-        self.states[node] = state
+        self.states[node] = _copied(state)
+        if self.memory is not None:
+            self.memory.learned(node, None)
         self.fitted = object()
         self.changed()
 
@@ -80,7 +97,7 @@ class Runner:
         mode = CompileMode(mode)
         kept = self._plans.get(mode)
         if kept is None or kept[0] != self.topology.version:
-            plan = Compiler().compile(self.topology, None, mode, seed=self.seed)
+            plan = Compiler().compile(self.topology, self.memory, mode, seed=self.seed)
             self._plans[mode] = kept = (self.topology.version, plan)
         return kept[1]
 
@@ -124,10 +141,11 @@ class Runner:
         program = self.known(kept)
         if program is None:
             program = self.program(kept, lambda: self._lower_forward(bind or _plain, seed))
-        if self.executor is None and not self.listeners and type(x) is not Inputs:
+        bare = self.memory is None and self.executor is None and not self.listeners
+        if bare and type(x) is not Inputs:
             with without_gradients():
                 return run_slots(program, [x] * program.size, {}, "forward", self.name)
-        return self.execute(program, per_root(x, program.roots), {}, "forward")
+        return self.execute(program, per_root(x, program.roots), {}, "forward", seed)
 
     def fit(
         self, x: object, y: object = None, *, seed: int | None, executor: Executor | str | None
@@ -139,7 +157,7 @@ class Runner:
         program = lower(plan.steps(), calls, self.topology.wiring().leaves)
         learned: Extras = {}
         with self.using(executor):
-            self.execute(program, per_root(x, program.roots), learned, "fit")
+            self.execute(program, per_root(x, program.roots), learned, "fit", seed)
         self.learned(learned)
 
     def fit_calls(
@@ -159,15 +177,39 @@ class Runner:
 
     def learned(self, states: Mapping[NodeId, object]) -> None:
         """Keep what a fit has learned; called once all of it succeeded."""
-        learned = cast(Mapping[NodeId, tuple[object]], states)
-        self.states.update({node: state for node, (state,) in learned.items()})
+        for node, kept in cast(Mapping[NodeId, tuple[object, ...]], states).items():
+            state, *known = kept
+            self.states[node] = state
+            if self.memory is not None:
+                self.memory.learned(node, cast("str | None", known[0] if known else None))
         self.fitted = object()
         self.changed()
 
     def execute(
-        self, program: Program, inputs: Mapping[NodeId, object], extras: Extras, phase: Phase
+        self,
+        program: Program,
+        inputs: Mapping[NodeId, object],
+        extras: Extras,
+        phase: Phase,
+        seed: int | None = None,
     ) -> object:
         """Run a program without gradients, in the loop that the settings ask for."""
+        if self.memory is None:
+            return self._executed(program, inputs, extras, phase)
+        seed = self.seed if seed is None else seed
+        program, held = self.memory.around(
+            program,
+            inputs,
+            self.states,
+            None if seed is None else index(seed),
+            numbers=self._drawing_numbers(),
+            watches=self.executor is None,
+        )
+        return values_of(self._executed(program, held, extras, phase))
+
+    def _executed(
+        self, program: Program, inputs: Mapping[NodeId, object], extras: Extras, phase: Phase
+    ) -> object:
         with without_gradients():
             if self.executor is not None and not drawing():
                 sources = self.topology.wiring().predecessors
@@ -241,67 +283,40 @@ class Runner:
     def guarded(self, calls: dict[NodeId, Call], seed: int | None) -> dict[NodeId, Call]:
         """Seed the nodes that draw, and protect what a node is not the only one to read."""
         wiring = self.topology.wiring()
-        numbers: Counter[str] = Counter()
-        guarded = {}
+        numbers = self._drawing_numbers()
+        made = {}
         for node, call in calls.items():
-            function = call.function
-            sources = wiring.predecessors[node]
-            if not sources or any(len(wiring.successors[one]) > 1 for one in sources):
-                function = Protected(function)
-            filter = self.topology.nodes[node].filter
+            filter, sources = self.topology.nodes[node].filter, wiring.predecessors[node]
+            protects = not sources or any(len(wiring.successors[one]) > 1 for one in sources)
+            drawing = None
             if seed is not None and not filter._deterministic:
-                name = type(filter).__qualname__
-                function = Seeded(function, derived_seed(seed, name, numbers[name]))
-                numbers[name] += 1
-            guarded[node] = call._replace(function=function)
-        return guarded
+                drawing = (seed, numbers[node])
+            function = call.function
+            if isinstance(function, FitCall):
+                function = function.guarded(drawing, protects=protects)
+            else:
+                function = guarded(function, filter, drawing, protects=protects)
+            made[node] = call._replace(function=function)
+        return made
+
+    def _drawing_numbers(self) -> dict[NodeId, int]:
+        """Number the nodes that draw among those of their class, in the whole graph."""
+        seen: Counter[str] = Counter()
+        numbers = {}
+        for node in self.topology:
+            if not node.filter._deterministic:
+                name = type(node.filter).__qualname__
+                numbers[node.id] = seen[name]
+                seen[name] += 1
+        return numbers
 
 
-class PlainCall:
-    """A plain filter's answer, with what it has learned."""
-
-    __slots__ = ("filter", "state")
-
-    def __init__(self, filter: Filter, state: object) -> None:
-        self.filter = filter
-        self.state = state
-
-    def __call__(self, x: object) -> object:
-        return self.filter.forward(x, self.state)
-
-
-class FitCall:
-    """Learns, then answers: gives `(output, (state,))`."""
-
-    __slots__ = ("filter", "y")
-
-    def __init__(self, filter: Filter, y: object) -> None:
-        self.filter = filter
-        self.y = y
-
-    def __call__(self, x: object) -> tuple[object, tuple[object]]:
-        filter = self.filter
-        before = dict(vars(filter))
-        # `forward` reads x after `fit`, and other nodes read y.
-        state = Protected(lambda given: filter.fit(*given))((x, self.y))  # type: ignore[misc]
-        if state is None or state is filter:
-            _check_not_kept(filter, before, state)
-        return filter.forward(x, state), (state,)
-
-
-def _check_not_kept(filter: Filter, before: dict[str, object], state: object) -> None:
-    """Warn of a `fit` that stores what it learned on the filter and does not return it."""
-    after = vars(filter)
-    changed = [name for name in after if after[name] is not before.get(name, filter)]
-    if changed:
-        told = "itself" if state is filter else "None"
-        warn(
-            f"`{type(filter).__name__}.fit` stored {listing(changed)} on the filter and returned "
-            f"{told}. Return what was learned: it comes back as the second argument of `forward`, "
-            "and only so can it be kept, copied and told apart from another fit.",
-            SomaWarning,
-            stacklevel=2,
-        )
+def _copied(state: object) -> object:
+    # A state that a caller goes on writing to would no longer be the one that was keyed.
+    try:
+        return deepcopy(state)
+    except Exception:  # what cannot be copied is shared
+        return state
 
 
 def checked_executor(executor: object) -> Executor | None:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from hashlib import blake2b
 from threading import RLock
 
-from soma.engine._libraries import loaded
+from soma._extras import loaded
 
 # The generators are the process's own, so only one seeded node at a time may draw from them.
 _DRAWING = RLock()
@@ -94,3 +94,14 @@ def generators_kept() -> Iterator[Kept]:
 
 def _libraries() -> tuple[bool, bool]:
     return loaded("numpy") is not None, loaded("torch") is not None
+
+
+def generator_marks() -> tuple[object, ...]:
+    """Return the states of the global generators, to see whether somebody drew from them."""
+    numpy, torch = loaded("numpy"), loaded("torch")
+    of_arrays = numpy.random.get_state() if numpy is not None else None
+    return (
+        random.getstate(),
+        None if of_arrays is None else (of_arrays[2], of_arrays[1].tobytes()),
+        None if torch is None else torch.get_rng_state().numpy().tobytes(),
+    )

@@ -12,7 +12,7 @@ from copy import copy
 from sys import modules
 from typing import Any
 
-from soma.engine._libraries import loaded
+from soma._extras import loaded
 from soma.errors import InputChanged
 
 _CHANGED = (

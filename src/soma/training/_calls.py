@@ -9,8 +9,9 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor, nn
 
+from soma.cache import Undigestible
 from soma.core import Filter, Node, NodeId, Topology, has_module
-from soma.engine import Call, describe
+from soma.engine import Call, Part, Unkeyed, describe
 from soma.errors import InvalidOutput, NotMaterialized
 from soma.training._convert import Kind, Wanted, detached, mirrored, to_tensors, wanted_by
 from soma.training._filter import DifferentiableFilter
@@ -203,6 +204,30 @@ class AtRest:
             return module(to_tensors(x, wanted_by(module)))
         with filter._module_replaced(module):
             return mirrored(Evaluating(filter)(x), "tensor")
+
+
+class ModuleKey:
+    """Tells the answers of a frozen module: by its weights, and the kind of values it gives."""
+
+    __slots__ = ("filter", "kind")
+
+    def __init__(self, filter: DifferentiableFilter, kind: Kind) -> None:
+        self.filter = filter
+        self.kind = kind
+
+    def parts(self) -> tuple[Part, ...]:
+        """Return the digest of the weights and the kind.
+
+        Raises:
+            Unkeyed: the weights are live ones, or have no digest.
+        """
+        state = self.filter._frozen_state()
+        if state is None:
+            raise Unkeyed("its weights may change at any time; `g.freeze()` makes them known")
+        try:
+            return state.digest(), self.kind
+        except Undigestible as refusal:
+            raise Unkeyed(f"its weights have no digest: {refusal}") from refusal
 
 
 class Copying:

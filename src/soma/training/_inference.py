@@ -11,13 +11,14 @@ import torch
 from torch import Tensor
 
 from soma.core import Node, NodeId, has_module, per_root
-from soma.engine import Call, Program, Runner, lower, run_observed
+from soma.engine import Bind, Call, Program, Runner, lower, run_observed
 from soma.errors import GradientWarning, listing
 from soma.training._calls import (
     AtRest,
     Copying,
     Evaluating,
     Mirrored,
+    ModuleKey,
     built_module,
     module_call,
     only_bare_modules,
@@ -36,7 +37,7 @@ class Inference:
     def __init__(self, runner: Runner, training: TrainingRun) -> None:
         self.runner = runner
         self.training = training
-        self._binds = {kind: partial(self.call, kind=kind) for kind in KINDS}
+        self._binds: dict[Kind, Bind] = {kind: partial(self.call, kind=kind) for kind in KINDS}
 
     def forward(self, x: object, seed: int | None) -> object:
         """Return the output of the one leaf, or a dict of all of them."""
@@ -47,6 +48,10 @@ class Inference:
         else:
             kind = kind_of(x)
         return self.runner.forward(x, seed=seed, bind=self._binds[kind], key=kind)
+
+    def bind_for(self, x: object) -> Bind:
+        """Return how nodes answer for data of the kind of `x`, without gradients."""
+        return self._binds[kind_of(x)]
 
     def call(self, node: Node, *, kind: Kind) -> Call | None:
         """Return what a module node does in eval; None for a plain one."""
@@ -68,7 +73,7 @@ class Inference:
         # A `forward` of its own may give a list or an array whatever it was given.
         if seen and (kind != "tensor" or overrides_forward(filter)):
             function = Mirrored(function, kind)
-        return Call(function)
+        return Call(function, key=ModuleKey(filter, kind))
 
     def _with_gradient(self, x: object, seed: int | None) -> object:
         runner = self.runner

@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 
 from soma.core import Node, NodeId, per_root
-from soma.engine import Call, Runner, lower
+from soma.engine import Call, NoKey, Runner, lower
 from soma.errors import NotMaterialized, SomaError, listing
 from soma.training._calls import overrides_forward, seen_by_others
 from soma.training._convert import Kind, kind_of, mirrored
@@ -44,7 +44,7 @@ def building_call(runner: Runner, kind: Kind, node: Node) -> Call | None:
     """Return a call that builds a module node when its input arrives; None for plain nodes."""
     if not isinstance(node.filter, DifferentiableFilter):
         return None
-    return Call(Building(node, runner, kind))
+    return Call(Building(node, runner, kind), key=NoKey("it is being built"))
 
 
 class Building:

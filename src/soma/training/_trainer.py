@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.optim import Adam, Optimizer
 
 from soma.core import NodeId, StepFinished
-from soma.engine import Extras, Runner, describe
+from soma.engine import Bind, Extras, Runner, Stream, describe
 from soma.errors import InvalidInput, ModeError, SomaWarning
 from soma.training import _optimizers
 from soma.training._context import Context
@@ -216,6 +216,23 @@ class Trainer:
             )
         return self._run.forward(x)
 
+    def stream(self, seed: int | None) -> Stream:
+        """Return a pass of chunks through the graph, in eval.
+
+        Raises:
+            ModeError: the graph is in training, or gets there while the stream goes on.
+            NotMaterialized: a module has not been built.
+        """
+        self._look_for_exchanges()
+        self._check_stream()
+        unbuilt(self.filters)
+
+        def bind_for(chunk: object) -> Bind:
+            self._check_stream()
+            return self._inference.bind_for(chunk)
+
+        return Stream(self.runner, seed, bind_for)
+
     def judged(self, x: object) -> tuple[object, Extras]:
         """Give `(output, aux_by_node)` as in training, from modules that are in eval."""
         self._look_for_exchanges()
@@ -260,6 +277,15 @@ class Trainer:
                 # A graph that shares filters with this one may have frozen them.
                 for _, filter in self.filters:
                     filter._bring_back_live()
+
+    def _check_stream(self) -> None:
+        if self.training:
+            raise ModeError(
+                "a stream was asked of a graph in training; chunks run in eval only. Call "
+                "`g.freeze()` or `g.eval()` first."
+            )
+        if self._context.blocks_inference:
+            self._refuse_inference()
 
     def _refuse_inference(self) -> None:
         if self._context.blocks_inference:

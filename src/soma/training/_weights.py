@@ -7,6 +7,7 @@ import torch
 from safetensors.torch import load, save
 from torch import Tensor, nn
 
+from soma.cache import digest
 from soma.engine import describe
 from soma.errors import InvalidInput
 
@@ -17,6 +18,7 @@ class ModuleState(Mapping[str, str]):
     def __init__(self, twin: nn.Module) -> None:
         self._twin = twin
         self._encoded: str | None = None
+        self._digest: str | None = None
 
     def __getitem__(self, key: str) -> str:
         if key != "weights_b64":
@@ -25,11 +27,20 @@ class ModuleState(Mapping[str, str]):
             self._encoded = encoded_weights(self._twin)
         return self._encoded
 
+    def digest(self) -> str:
+        """Return one digest for all weights; they do not change, so it is computed once."""
+        if self._digest is None:
+            self._digest = digest(dict(self._twin.state_dict()))
+        return self._digest
+
     def __iter__(self) -> Iterator[str]:
         return iter(("weights_b64",))
 
     def __len__(self) -> int:
         return 1
+
+    def __deepcopy__(self, memo: dict[int, object]) -> "ModuleState":
+        return self  # the twin it reads does not change
 
     def __repr__(self) -> str:
         names = [name for name, _ in self._twin.named_parameters()]

@@ -1,0 +1,253 @@
+"""What all stores share: what is checked, what is counted, and what happens when it fails.
+
+A store adds how bytes are read, written, listed and removed at the paths of `_layout.py`. A
+read that fails is a miss, a write that fails switches writing off; both say so once and
+neither raises.
+"""
+
+import errno
+from collections.abc import Iterator, Sequence
+from secrets import randbelow
+from warnings import warn
+
+from blake3 import blake3
+
+from soma.cache._layout import path_of
+from soma.cache._record import (
+    Last,
+    NewerFormat,
+    Record,
+    check_hash,
+    parse,
+    read_last,
+    write_last,
+    write_record,
+)
+from soma.cache._store import Blob, Counts, Damaged, Entry, Lost
+from soma.cache._upkeep import gc
+from soma.errors import CacheWarning
+
+__all__ = ["BaseStore"]
+
+_PASSING = {errno.EMFILE, errno.ENFILE}  # over as soon as somebody closes a file
+
+
+class BaseStore:
+    """A store without a place: subclasses say how bytes are read, written and listed."""
+
+    def __init__(self, *, max_size: int | None = None) -> None:
+        self.counts = Counts()
+        self.max_size = max_size
+        self.readable = self.writable = True
+        self._damaged: set[str] = set()
+        self._untouched: set[str] = set()  # unreadable just now, which is not damaged
+        self._said: set[str] = set()
+        # A random start: many short processes look as often as a long one that writes as much.
+        self._look_after = max(1, (max_size or 0) // 64)
+        self._unlooked = randbelow(self._look_after)
+
+    @property
+    def place(self) -> str:
+        """Where the store is, as its user would say."""
+        raise NotImplementedError
+
+    def _read(self, path: str) -> bytes | None:
+        """Return the bytes at a path; None: there are none. Damaged, Lost, OSError: why not."""
+        raise NotImplementedError
+
+    def _write(self, path: str, parts: Sequence[bytes | memoryview]) -> None:
+        """Put bytes at a path, whole or not at all. Lost, OSError: why not."""
+        raise NotImplementedError
+
+    def _size(self, path: str) -> int | None:
+        """Return how many bytes are at a path; None: there are none, or who knows."""
+        raise NotImplementedError
+
+    def _remove(self, path: str) -> None:
+        """Remove what is at a path, if anything is."""
+        raise NotImplementedError
+
+    def entries(self) -> Iterator[Entry]:
+        """List the files of the store."""
+        raise NotImplementedError
+
+    def get_record(self, key: str) -> Record | None:
+        """Return the record of a key; None is a miss."""
+        path = f"records/{key[:2]}/{check_hash(key)}.json"
+        data = self._get(path)
+        if data is not None:
+            try:
+                record = parse(data)
+                if record.key == key:
+                    self.counts.hits += 1
+                    return record
+                self._damage(path, "it is the record of another key")
+            except NewerFormat:
+                pass  # whole, and of no use here
+            except ValueError as error:
+                self._damage(path, str(error))
+        self.counts.misses += 1
+        return None
+
+    def put_record(self, record: Record) -> None:
+        """Keep a record. Its blob comes first: the record says that all is there."""
+        path = path_of("record", check_hash(record.key))
+        try:
+            data = write_record(record)
+        except ValueError as error:
+            self._say("record", f"does not keep a record: {error}")
+            return
+        if self._put(path, [data]):
+            self.counts.records_written += 1
+
+    def open_blob(self, digest: str, blob_hash: str | None = None) -> Blob | None:
+        """Return the bytes kept under a digest, checked against `blob_hash`; None: a miss."""
+        path = path_of("blob", check_hash(digest))
+        data = self._get(path)
+        if data is None or not self._vouched(path, data, blob_hash):
+            return None
+        self.counts.blobs_read += 1
+        return Blob(data)
+
+    def put_blob(self, digest: str, buffers: Sequence[memoryview]) -> str:
+        """Keep bytes under a digest, unless they are there; return their `blob_hash`."""
+        path = path_of("blob", check_hash(digest))
+        parts = [memoryview(buffer).cast("B") for buffer in buffers if buffer.nbytes]
+        size = sum(map(len, parts))
+        hasher = blake3()
+        for part in parts:
+            hasher.update(part)
+        wanted = self.writable and (self.max_size is None or size <= self.max_size)
+        if wanted and not self._has(path, size) and self._put(path, parts):
+            self.counts.blobs_written += 1
+        return hasher.hexdigest()
+
+    def has_blob(self, digest: str) -> bool:
+        """Tell whether bytes are kept under a digest, without reading them."""
+        path = path_of("blob", check_hash(digest))
+        return self.readable and path not in self._damaged and self._size(path) is not None
+
+    def distrust(self, digest: str, reason: str) -> None:
+        """Count a blob as damaged, because it does not decode: the next put replaces it."""
+        self._damage(path_of("blob", check_hash(digest)), reason)
+
+    def get_last(self, name: str) -> str | None:
+        """Return the key of the last record of a class and node, named by a digest."""
+        data = self._get(path_of("last", check_hash(name)))
+        last = read_last(data) if data is not None else None
+        return last.key if last is not None and last.name == name else None
+
+    def put_last(self, name: str, key: str) -> None:
+        """Remember the key of the last record of a class and node."""
+        last = Last(name=check_hash(name), key=check_hash(key))
+        self._put(path_of("last", name), [write_last(last)])
+
+    def read(self, entry: Entry) -> memoryview | None:
+        """Return the bytes of a file, unchecked; None: it is gone."""
+        data = self._read(path_of(entry.kind, entry.name))
+        return None if data is None else memoryview(data)
+
+    def pin(self, key: str) -> None:
+        """Keep what a key stands for, whatever the cap says."""
+        self._put(path_of("pin", check_hash(key)), [b"{}"])
+
+    def remove(self, entry: Entry) -> None:
+        """Remove a file, if it is still there."""
+        temporary = entry.kind == "temporary"
+        self._remove(entry.name if temporary else path_of(entry.kind, entry.name))
+
+    def _has(self, path: str, size: int) -> bool:
+        """Is a file of this size there, and not known to be damaged?"""
+        return path not in self._damaged and self._size(path) == size
+
+    def _get(self, path: str) -> bytes | None:
+        """Return the bytes at a path; None: they are not there, or not to be had."""
+        if not self.readable:
+            return None
+        try:
+            return self._read(path)
+        except OSError as error:
+            self._failed_to_read(path, error)
+            return None
+
+    def _put(self, path: str, parts: Sequence[bytes | memoryview]) -> bool:
+        """Put bytes at a path if that is possible, and tell whether it was."""
+        if not self.writable or path in self._untouched:
+            return False
+        try:
+            self._write(path, parts)
+        except Lost as error:
+            self._switch_off(error)
+        except IsADirectoryError as error:
+            self._damage(path, str(error))
+        except (OSError, MemoryError) as error:
+            self._failed_to_write(path, error)
+        else:
+            self._damaged.discard(path)
+            self._spend(sum(map(len, parts)))
+            return True
+        return False
+
+    def _vouched(self, path: str, data: bytes, blob_hash: str | None) -> bool:
+        """Are these the bytes that a record speaks of?"""
+        if blob_hash is None or blake3(data).hexdigest() == blob_hash:
+            return True
+        self._damage(path, "its bytes are not the ones that were written")
+        return False
+
+    def _failed_to_read(self, path: str, error: OSError) -> None:
+        """Make a miss of an error, and keep hands off what may be whole."""
+        if isinstance(error, Lost):
+            self._switch_off(error)
+        elif isinstance(error, Damaged):
+            self._damage(path, str(error))
+        else:
+            self._untouched.add(path)
+            self._say("unreadable", f"cannot read {path}, which is left as it is: {error}")
+
+    def _failed_to_write(self, path: str, error: Exception) -> None:
+        """Give up this file or, where the next would fare no better, all of them."""
+        if getattr(error, "errno", None) in _PASSING or isinstance(error, MemoryError):
+            self._say("unwritten", f"did not keep {path}: {error!r}")
+            return
+        self.writable = False
+        self._say("off", f"can no longer be written and only gives back what it has: {error}")
+
+    def _switch_off(self, error: Lost) -> None:
+        """Work without the store from here on."""
+        self.readable = self.writable = False
+        self._say("off", f"is out of reach, so nothing is read or kept: {error}")
+
+    def _damage(self, path: str, reason: str) -> None:
+        """Remember that an entry is bad; whoever computes its value puts a good one there."""
+        if path not in self._damaged:
+            self._damaged.add(path)
+            self._untouched.discard(path)
+            self.counts.damaged += 1
+        self._say(
+            "damaged",
+            f"has a damaged file, {path}: {reason}. Its value is computed again; "
+            "`soma cache verify` lists all such files",
+        )
+
+    def _say(self, topic: str, message: str) -> None:
+        """Warn, once for each topic."""
+        if topic not in self._said:
+            self._said.add(topic)
+            warn(f"the cache at {self.place} {message}.", CacheWarning, stacklevel=3)
+
+    def _spend(self, size: int) -> None:
+        """Count bytes written, and now and then collect what is over the cap."""
+        self.counts.bytes_written += size
+        if self.max_size is None:
+            return
+        self._unlooked += size
+        if self._unlooked < self._look_after:
+            return
+        try:
+            done = gc(self, self.max_size, down_to=self.max_size * 9 // 10)
+        except OSError:
+            return
+        self._unlooked = 0
+        self._look_after = max(1, self.max_size // 64, (self.max_size - done.left) // 16)
+        self.counts.collected += done.removed

@@ -1,0 +1,119 @@
+"""`Cache`: what the engine asks. A key leads to a record, a record to a value.
+
+A record is small and is read often; the bytes of a value stay where they are until somebody
+needs the value itself. Storing never fails a computation: what cannot be kept says why.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Literal
+
+from soma.cache._codec import Encoded, Undecodable, Unencodable, decode_blob, decode_inline, encode
+from soma.cache._digest import Undigestible, digest
+from soma.cache._record import Record
+from soma.cache._store import Store
+
+
+class Missing(LookupError):
+    """The bytes of a stored value are gone or damaged: it has to be computed again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What became of a value: its digest, and why it was not stored."""
+
+    digest: str | None
+    reason: str | None = None
+    record: Record | None = None
+
+
+class Cache:
+    """Finds stored values by key, and keeps new ones."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+
+    def find(self, key: str) -> Record | None:
+        """Return what is known of a key, reading one small record and no value."""
+        return self.store.get_record(key)
+
+    def load(self, record: Record) -> object:
+        """Return a stored value; no two calls share memory that either could write to.
+
+        Raises:
+            Missing: its bytes are gone, damaged or of a kind that is unknown here.
+        """
+        try:
+            if record.inline is not None:
+                return decode_inline(record.inline.encode("utf-8", "surrogatepass"))
+            blob = self.store.open_blob(record.digest, record.blob_hash)
+            if blob is None:
+                raise Missing
+            try:
+                return decode_blob(blob.buffer, copy=not blob.mapped)
+            finally:
+                blob.close()
+        except Undecodable as damage:
+            reason = str(damage)
+        # Out of the handler: the traceback would keep views of the bytes alive.
+        self.store.distrust(record.digest, reason)
+        raise Missing
+
+    def keep(
+        self,
+        key: str,
+        value: object,
+        kind: Literal["state", "output"],
+        facts: Mapping[str, object],
+    ) -> Kept:
+        """Store a value under a key, the blob first, since the record is the commit point."""
+        try:
+            encoded = encode(value)
+        except Unencodable as refusal:
+            known = None
+            with suppress(Undigestible):
+                known = digest(value)
+            return Kept(known, str(refusal))
+        record = self._record(key, encoded, kind, facts, None)
+        if not self.store.writable:
+            return Kept(encoded.digest, None, record)
+        blob_hash = None
+        if encoded.blob is not None:
+            blob_hash = self.store.put_blob(encoded.digest, _views(encoded.blob))
+        record = self._record(key, encoded, kind, facts, blob_hash)
+        self.store.put_record(record)
+        return Kept(encoded.digest, None, record)
+
+    def last(self, name: str) -> str | None:
+        """Return the key that was last noted under a name."""
+        return self.store.get_last(name)
+
+    def note_last(self, name: str, key: str) -> None:
+        """Note a record as the last one under a name."""
+        self.store.put_last(name, key)
+
+    def _record(
+        self,
+        key: str,
+        encoded: Encoded,
+        kind: Literal["state", "output"],
+        facts: Mapping[str, object],
+        blob_hash: str | None,
+    ) -> Record:
+        inline = encoded.inline
+        return Record(
+            key=key,
+            digest=encoded.digest,
+            size=encoded.size,
+            inline=None if inline is None else inline.decode("utf-8", "surrogatepass"),
+            kind=kind,
+            facts=dict(facts),
+            created=time.time(),
+            blob_hash=blob_hash,
+        )
+
+
+def _views(buffers: Sequence[object]) -> list[memoryview]:
+    return [memoryview(one) for one in buffers]  # type: ignore[arg-type]

@@ -1,0 +1,125 @@
+"""One number for a value: the same for equal values, another for any that differ.
+
+Every row becomes a typed, length-prefixed encoding. Encodings and buffers beyond a few
+hundred bytes are replaced by their own hash, so a shared object is hashed once and the
+bytes of an array are never copied. The engine keys results by `digest` and `combine`.
+"""
+
+from collections.abc import Callable
+from struct import Struct
+from typing import Any, TypeAlias
+
+from blake3 import blake3
+
+from soma.cache._flatten import Flat, Foreign, Misfit, Row, flatten
+from soma.cache._parts import PAIRED, SORTED, Block, Buffer
+from soma.errors import SomaError
+
+Digest: TypeAlias = str
+
+VALUE = b"soma value 1:"  # a new number here makes every stored entry a miss
+KEY = b"soma key 1:"
+LONGEST = 512  # bytes of an encoding that stands in another; the hash of a longer one does
+COPIED = 2_048  # bytes of a buffer that stand in an encoding, likewise
+MANY = 256 * 1024  # bytes from which threads pay
+
+
+class Undigestible(SomaError, ValueError):
+    """A value has no digest; `path` says where and `reason` why."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(f"{path or 'the value'}: {reason}")
+        self.path = path
+        self.reason = reason
+
+
+def digest(
+    value: object, *, unordered_dicts: bool = False, foreign: Foreign | None = None
+) -> Digest:
+    """Return the digest of a value, inputs and outputs alike.
+
+    Args:
+        unordered_dicts: take dicts of equal content as equal in any order.
+        foreign: gives bytes that stand for a value of a type unknown here, or None.
+
+    Raises:
+        Undigestible: a part of the value is of no known type, or holds itself.
+    """
+    try:
+        flat = flatten(value, foreign=foreign)
+    except Misfit as misfit:
+        raise Undigestible(misfit.path, misfit.reason) from misfit.__cause__
+    return digest_flat(flat, unordered_dicts=unordered_dicts)
+
+
+def combine(*parts: Digest | int | None) -> Digest:
+    """Return one digest for several digests, texts and numbers, in order."""
+    encoded = [_ENCODERS[type(part)](part) for part in parts]
+    return blake3(KEY + b"%d:" % len(parts) + b"".join(encoded)).hexdigest()
+
+
+def digest_flat(flat: Flat, *, unordered_dicts: bool = False) -> Digest:
+    """Return the digest of a value that is already in rows."""
+    if not flat.rows:
+        return blake3(VALUE + _scalar(flat.root)).hexdigest()
+    known: list[bytes] = []
+    *inner, root = flat.rows
+    for row in inner:
+        encoding = _row(row, known, unordered_dicts)
+        known.append(encoding if len(encoding) <= LONGEST else b"h" + _hash(encoding))
+    return blake3(VALUE + _row(root, known, unordered_dicts)).hexdigest()
+
+
+def _row(row: Row, known: list[bytes], unordered_dicts: bool) -> bytes:
+    """Encode a row: how much there is of what, then each in turn."""
+    parts, contents = row
+    items = [known[item[0]] if type(item) is tuple else _scalar(item) for item in contents]
+    if parts.kind in SORTED:
+        items.sort()
+    elif unordered_dicts and parts.kind in PAIRED:
+        items = sorted(map(b"".join, zip(items[::2], items[1::2], strict=True)))
+    facts = [_scalar(fact) for fact in parts.facts]
+    head = b"(%d,%d:" % (len(facts), len(items))
+    return b"".join((head, _text(parts.kind), *facts, *items, _block(parts.block)))
+
+
+def _scalar(value: object) -> bytes:
+    """Encode a scalar or a fact. No encoding is the beginning of another."""
+    return _ENCODERS[type(value)](value)
+
+
+def _text(value: str) -> bytes:
+    text = value.encode() if value.isascii() else value.encode("utf-8", "surrogatepass")
+    return b"s%d:%b" % (len(text), text)
+
+
+def _int(value: int) -> bytes:
+    size = value.bit_length() // 8 + 1
+    return b"i%d:%b" % (size, value.to_bytes(size, "little", signed=True))
+
+
+_double = Struct("<d").pack
+
+_ENCODERS: dict[type, Callable[[Any], bytes]] = {
+    type(None): lambda value: b"N",
+    bool: lambda value: b"T" if value else b"F",
+    int: _int,
+    float: lambda value: b"f" + _double(value),
+    str: _text,
+    bytes: lambda value: b"y%d:%b" % (len(value), value),
+}
+
+
+def _block(block: Block | None) -> bytes:
+    """Encode a buffer: its own bytes, or its hash when there are many."""
+    if block is None:
+        return b"-"
+    size = len(block.data)
+    if size <= COPIED:
+        return b"b%d:" % size + block.data
+    return b"B%d:%b" % (size, _hash(block.data))
+
+
+def _hash(data: Buffer) -> bytes:
+    threads = blake3.AUTO if len(data) >= MANY else 1
+    return blake3(data, max_threads=threads).digest()

@@ -1,0 +1,32 @@
+"""Where things stand below the root of a store, whether that is a folder or a bucket.
+
+    records/ab/abcd….json   what is known of a key; written last, it says that all is there
+    blobs/ab/abcd…          the bytes of a value, named by its digest
+    last/ab/abcd….json      the key that a class and node wrote last
+    pins/ab/abcd….json      a key that the cap does not touch
+
+`_base_store.py` reads and writes there.
+"""
+
+import re
+
+from soma.cache._store import Kind
+
+__all__ = ["FOLDERS", "kind_and_name", "path_of"]
+
+FOLDERS: dict[Kind, str] = {"record": "records", "blob": "blobs", "last": "last", "pin": "pins"}
+
+_KINDS = {folder: kind for kind, folder in FOLDERS.items()}
+_PATH = re.compile(r"(?:(blobs)|(records|last|pins))/([0-9a-f]{2})/(\3[0-9a-f]{62})(?(2)\.json)")
+
+
+def path_of(kind: Kind, name: str) -> str:
+    """Return the path of an entry, whose name is a key or digest."""
+    suffix = "" if kind == "blob" else ".json"
+    return f"{FOLDERS[kind]}/{name[:2]}/{name}{suffix}"
+
+
+def kind_and_name(path: str) -> tuple[Kind, str] | None:
+    """Return which entry a path is; None: it is none of ours."""
+    found = _PATH.fullmatch(path)
+    return (_KINDS[found[1] or found[2]], found[4]) if found else None

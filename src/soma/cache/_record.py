@@ -1,0 +1,180 @@
+"""What stands in the small files of a cache: records, which map a key to a value's digest.
+
+A file is one JSON object. Its first field is a hash of all that follows, so a torn, edited
+or bit-flipped file is told from a whole one; its `key` tells when it stands under the name
+of another. Whatever cannot be read is a miss. Where the files stand: `_base_store.py`.
+"""
+
+import re
+from typing import Annotated, Literal, TypeVar
+
+import msgspec
+from blake3 import blake3
+
+__all__ = [
+    "FORMAT",
+    "LARGEST",
+    "Last",
+    "NewerFormat",
+    "Record",
+    "check_hash",
+    "is_hash",
+    "parse",
+    "read_last",
+    "read_record",
+    "write_last",
+    "write_record",
+]
+
+FORMAT = 1
+LARGEST = 1_000_000  # bytes of a file that is still read
+
+_HEAD = b'{"check":"'
+_BODY = len(_HEAD) + 32 + len(b'",')
+
+_is_hash = re.compile(r"[0-9a-f]{64}").fullmatch  # a tenth of the time of a pattern in the type
+
+
+class NewerFormat(ValueError):
+    """A file was written by a later version, in a format that this one does not know."""
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of one cached value: its key, its digest and where its bytes are.
+
+    Fields that a later version adds are skipped; since nobody rewrites a record that they
+    have read, its file keeps them.
+    """
+
+    format: int = FORMAT
+    key: str
+    digest: str  # of the value
+    size: Annotated[int, msgspec.Meta(ge=0)]  # bytes of the blob, or of the inline text
+    inline: str | None = None  # a small value as JSON text; None: it has a blob
+    kind: Literal["state", "output"]
+    facts: dict[str, object] = {}  # for the explainer; opaque here
+    created: float
+    blob_hash: str | None = None  # of the bytes in the blob's file, as `put_blob` answered
+
+
+class Last(msgspec.Struct, frozen=True, kw_only=True):
+    """The key of the last record that a class and node have written."""
+
+    format: int = FORMAT
+    name: str
+    key: str
+
+
+class _Format(msgspec.Struct):
+    """All that is asked of a file that may be of a later version."""
+
+    format: int
+
+
+T = TypeVar("T", Record, Last)
+
+_records = msgspec.json.Decoder(Record)
+_lasts = msgspec.json.Decoder(Last)
+
+
+def is_hash(text: object) -> bool:
+    """Is this 64 characters of 0-9 and a-f, and so safe in a path?"""
+    return isinstance(text, str) and _is_hash(text) is not None
+
+
+def check_hash(text: str) -> str:
+    """Return a key or digest, or raise if it is none.
+
+    Raises:
+        ValueError: it is not 64 characters of 0-9 and a-f.
+    """
+    if not _is_hash(text):
+        raise ValueError(f"{text!r} is no key or digest: 64 characters 0-9 and a-f are wanted.")
+    return text
+
+
+def read_record(data: bytes) -> Record | None:
+    """Return the record in a file's bytes, or None if there is none to be read."""
+    try:
+        return parse(data)
+    except ValueError:
+        return None
+
+
+def write_record(record: Record) -> bytes:
+    """Return the bytes of a record's file.
+
+    Raises:
+        ValueError: its facts are no JSON, or the file would be too large to be read again.
+    """
+    return _seal(record)
+
+
+def parse(data: bytes) -> Record:
+    """Return the record in a file's bytes.
+
+    Raises:
+        NewerFormat: a later version has written it.
+        ValueError: it is damaged; the message says how.
+    """
+    record = _open_seal(data, _records)
+    vouched = record.blob_hash is None or _is_hash(record.blob_hash)
+    if not (_is_hash(record.key) and _is_hash(record.digest) and vouched):
+        raise ValueError("it holds something else where a key or digest should be")
+    return record
+
+
+def read_last(data: bytes) -> Last | None:
+    """Return the pointer in a file's bytes, or None if there is none to be read."""
+    try:
+        last = _open_seal(data, _lasts)
+    except ValueError:
+        return None
+    return last if _is_hash(last.name) and _is_hash(last.key) else None
+
+
+def write_last(last: Last) -> bytes:
+    """Return the bytes of a pointer's file."""
+    return _seal(last)
+
+
+def _seal(content: Record | Last) -> bytes:
+    """Return content as JSON whose first field is a hash of what follows it."""
+    try:
+        body = msgspec.json.encode(content)[1:]
+    except (TypeError, OverflowError, RecursionError) as error:
+        raise ValueError(f"this is no JSON: {error}") from error
+    if len(body) > LARGEST - _BODY:
+        raise ValueError(f"{len(body):,} bytes are more than a record may have ({LARGEST:,}).")
+    return b"".join((_HEAD, _hash(body), b'",', body))
+
+
+def _open_seal(data: bytes, decoder: msgspec.json.Decoder[T]) -> T:
+    """Return the content of a sealed file, or raise a ValueError that says what is wrong."""
+    if len(data) > LARGEST:
+        raise ValueError("it is too large")
+    if not data.startswith(_HEAD):
+        raise ValueError("it does not begin as a record does")
+    if data[len(_HEAD) : _BODY] != _hash(data[_BODY:]) + b'",':
+        raise ValueError("its bytes are not the ones that were written")
+    try:
+        content = decoder.decode(data)
+    except (ValueError, RecursionError) as error:
+        raise _newer(data) or ValueError(f"it holds something else ({error})") from error
+    if content.format != FORMAT:
+        raise _newer(data) or ValueError(f"there is no format {content.format}")
+    return content
+
+
+def _newer(data: bytes) -> NewerFormat | None:
+    """Return why a whole file does not fit, if that is because a later version wrote it."""
+    try:
+        found = msgspec.json.decode(data, type=_Format).format
+    except (ValueError, RecursionError):
+        return None
+    return NewerFormat(f"it has format {found}, not {FORMAT}") if found > FORMAT else None
+
+
+def _hash(body: bytes) -> bytes:
+    """Return the 32 characters that vouch for the bytes of a file."""
+    return blake3(body).hexdigest(length=16).encode()

@@ -1,0 +1,308 @@
+"""A node's turn with a cache: look first, compute what is not there, keep the answer.
+
+`CachedCall` stands where the node's function stood. It takes and gives `Held` values, so a
+run that is warm throughout reads one record a node and the values of the leaves.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from threading import Event, Lock
+from typing import Literal, cast
+from warnings import warn
+
+from soma.cache import (
+    Cache,
+    Missing,
+    Record,
+    Unfingerprintable,
+    became,
+    combine,
+    identity,
+    last_name,
+)
+from soma.core import Filter, NodeId
+from soma.engine._ambient import ambient
+from soma.engine._facts import UNKEYED, explained, facts_of, lost
+from soma.engine._held import Given, Held, values_of
+from soma.engine._keys import Key, Part, Unkeyed
+from soma.engine._plain import FitCall, Function
+from soma.engine._seeding import generator_marks
+from soma.errors import SomaWarning
+
+_OUTPUT: Literal["output"] = "output"  # what a key is for
+_STATE: Literal["state"] = "state"
+_ABSENT = object()
+
+
+@dataclass(slots=True)
+class CachedRun:
+    """What the turns of one run share."""
+
+    cache: Cache
+    seed: int | None
+    reasons: dict[NodeId, str]  # why each node ran, or that it did not
+    watches: bool  # the global generators; not while nodes run side by side
+    flights: dict[str, "_Flight"] = field(default_factory=dict)
+    lock: Lock = field(default_factory=Lock)
+    _inputs: dict[int, Held] = field(default_factory=dict)
+
+    def hold(self, value: object) -> Held:
+        """Hold an input; the same object is hashed once, however many nodes read it."""
+        return self._inputs.setdefault(id(value), Held(value))
+
+
+class _Flight:
+    """A key that some thread is computing."""
+
+    __slots__ = ("answer", "ended")
+
+    def __init__(self) -> None:
+        self.ended = Event()
+        self.answer: object = _ABSENT
+
+
+@dataclass(slots=True)
+class Turn:
+    """What is known of a node's turn before it runs."""
+
+    given: Given
+    refusal: str | None = None  # why nothing is looked up or kept
+    base: tuple[Part, ...] = ()  # what every key of this turn is made of
+    facts: dict[str, object] = field(default_factory=dict)
+    state_key: str | None = None
+    state: object = _ABSENT
+    state_digest: str | None = None
+    key: str | None = None
+    found: Record | None = None
+
+
+class CachedCall:
+    """One node in a cached run."""
+
+    __slots__ = ("filter", "function", "key", "node", "number", "refusal", "run", "state_digest")
+
+    def __init__(
+        self,
+        node: NodeId,
+        filter: Filter,
+        function: Function,
+        run: CachedRun,
+        *,
+        refusal: str | None,
+        key: Key | None,
+        number: int | None,
+        state_digest: Callable[[], str | None],
+    ) -> None:
+        self.node = node
+        self.filter = filter
+        self.function = function
+        self.run = run
+        self.refusal = refusal  # why its answers are never stored
+        self.key = key
+        self.number = number
+        self.state_digest = state_digest
+
+    def __call__(self, given: object) -> object:
+        turn = self.prepare(given)
+        key = turn.key or turn.state_key
+        if turn.found is not None or key is None:
+            return self.finish(turn) if turn.found else self._run(turn)
+        with self.run.lock:
+            flight = self.run.flights.get(key)
+            mine = flight is None
+            if flight is None:
+                flight = self.run.flights[key] = _Flight()
+        if not mine:
+            # The same work is under way on another thread: its answer is ours too.
+            flight.ended.wait()
+            return self._run(turn) if flight.answer is _ABSENT else flight.answer
+        try:
+            flight.answer = self._run(turn)
+            return flight.answer
+        finally:
+            with self.run.lock:
+                del self.run.flights[key]
+            flight.ended.set()
+
+    def prepare(self, given: object) -> Turn:
+        """Look up all that is known."""
+        turn = Turn(cast(Given, given), refusal=self.refusal)
+        if turn.refusal is None:
+            try:
+                self._look(turn)
+            except Unkeyed as refusal:
+                turn.refusal = str(refusal)
+            except Unfingerprintable as refusal:
+                turn.refusal = f"`{refusal.path}` {UNKEYED}: {refusal.reason}"
+            if turn.refusal is not None:
+                turn.key = turn.state_key = turn.found = None
+        if turn.refusal is not None:
+            self.run.reasons[self.node] = f"`{self.node}` runs each time: {turn.refusal}"
+        return turn
+
+    def missing(self, turn: Turn) -> Function:
+        """Return the function that gives what was not found, of plain values."""
+        if isinstance(self.function, FitCall) and turn.state is not _ABSENT:
+            return _Answering(self.function, turn.state)
+        return self.function
+
+    def finish(self, turn: Turn, result: object = _ABSENT) -> object:
+        """Keep what was computed, if anything was, and return it as the next nodes want it."""
+        if isinstance(self.function, FitCall) and turn.state is _ABSENT:
+            result, (turn.state,) = cast(tuple[object, tuple[object]], result)
+            self._keep_state(turn)
+        if turn.found is not None:
+            held = Held(digest=turn.found.digest, fetch=lambda: self._fetched(turn))
+        else:
+            held = self._kept(turn, result)
+        if isinstance(self.function, FitCall):
+            return held, (turn.state, turn.state_digest)
+        return held
+
+    def _look(self, turn: Turn) -> None:
+        what = identity(self.filter)
+        given = turn.given
+        read = given if isinstance(given, dict) else {"": given}
+        inputs = {name: _digest(held, "input", name) for name, held in read.items()}
+        # A fan-in sees the names of what it reads; any other node does not.
+        named = (
+            [part for pair in inputs.items() for part in pair]
+            if len(inputs) > 1
+            else [*inputs.values()]
+        )
+        extra = () if self.key is None else self.key.parts()
+        settings, drawn = ambient(), (self.run.seed, self.number)
+        turn.base = (what.digest, *drawn, settings, len(extra), *extra, *named)
+        turn.facts = facts_of(self.node, what, inputs, self.run.seed, settings, extra)
+        if isinstance(self.function, FitCall):
+            targets = _digest(self.run.hold(self.function.y), "labels")
+            turn.facts["targets"] = targets
+            turn.state_key = combine(_STATE, targets, *turn.base)
+            record = self.run.cache.find(turn.state_key)
+            if record is not None:
+                try:
+                    turn.state = self.run.cache.load(record)
+                except Missing:
+                    record = None
+            if record is None:
+                self._explain(turn, _STATE, turn.state_key)
+                return
+            turn.state_digest = record.digest
+        else:
+            turn.state_digest = self.state_digest()
+        self._look_for_output(turn)
+
+    def _look_for_output(self, turn: Turn) -> None:
+        turn.facts["state"] = turn.state_digest
+        turn.key = combine(_OUTPUT, turn.state_digest, *turn.base)
+        turn.found = self.run.cache.find(turn.key)
+        if turn.found is None:
+            self._explain(turn, _OUTPUT, turn.key)
+        else:
+            self.run.reasons[self.node] = f"`{self.node}` did not run: its answer was stored"
+
+    def _run(self, turn: Turn) -> object:
+        return self.finish(turn, self._computed(turn))
+
+    def _computed(self, turn: Turn) -> object:
+        function, values = self.missing(turn), values_of(turn.given)
+        if not self.run.watches or turn.refusal is not None or not self.filter._deterministic:
+            return function(values)
+        before = generator_marks()
+        result = function(values)
+        if generator_marks() != before:
+            turn.refusal = (
+                "it draws from a global random generator, so one answer cannot stand for the next; "
+                "say `_deterministic = False`, and give the graph a seed to have it stored"
+            )
+            turn.key = turn.state_key = None
+            self.run.reasons[self.node] = f"`{self.node}` runs each time: {turn.refusal}"
+            warn(f"`{self.node}`: {turn.refusal}.", SomaWarning, stacklevel=2)
+        return result
+
+    def _keep_state(self, turn: Turn) -> None:
+        if turn.state_key is None:
+            return
+        kept = self.run.cache.keep(turn.state_key, turn.state, _STATE, turn.facts)
+        if kept.reason is None:
+            self._note(turn, _STATE, turn.state_key)
+        turn.state_digest = kept.digest
+        if kept.digest is None:
+            turn.refusal = f"what it learned has no digest: {kept.reason}"
+        else:
+            turn.facts["state"] = kept.digest
+            turn.key = combine(_OUTPUT, kept.digest, *turn.base)
+            turn.found = self.run.cache.find(turn.key)
+        if kept.reason is not None:
+            self.run.reasons[self.node] = (
+                f"`{self.node}` learns each time: what it learned cannot be stored: {kept.reason}"
+            )
+
+    def _kept(self, turn: Turn, result: object) -> Held:
+        if turn.key is None:
+            return Held(result)
+        kept = self.run.cache.keep(turn.key, result, _OUTPUT, turn.facts)
+        if kept.reason is not None:
+            self.run.reasons[self.node] = (
+                f"`{self.node}` runs each time: its answer cannot be stored: {kept.reason}"
+            )
+        else:
+            self._note(turn, _OUTPUT, turn.key)
+        return Held(
+            result, digest=kept.digest, unkeyed=kept.reason if kept.digest is None else None
+        )
+
+    def _fetched(self, turn: Turn) -> object:
+        """Return a value that was found, computing it when its bytes have gone meanwhile."""
+        assert turn.found is not None
+        assert turn.key is not None
+        try:
+            return self.run.cache.load(turn.found)
+        except Missing:
+            self._say(turn, lost(self.node, _OUTPUT, became(self.run.cache.store, turn.key)))
+            result = self.missing(turn)(values_of(turn.given))
+            self.run.cache.keep(turn.key, result, _OUTPUT, turn.facts)
+            return result
+
+    def _note(self, turn: Turn, kind: str, key: str) -> None:
+        """Note a record as the node's last: of this class and kind, and of all."""
+        self.run.cache.note_last(self._last_name(turn, kind), key)
+        self.run.cache.note_last(last_name(self.node), key)
+
+    def _last_name(self, turn: Turn, kind: str) -> str:
+        return last_name(self.node, cast(str, turn.facts["class"]), kind)
+
+    def _explain(self, turn: Turn, kind: str, key: str) -> None:
+        cache = self.run.cache
+        last = cache.last(self._last_name(turn, kind))
+        if last == key:
+            self._say(turn, lost(self.node, kind, became(cache.store, key)))
+        else:
+            then = None if last is None else cache.find(last)
+            self._say(turn, explained(self.node, turn.facts, then, first=last is None))
+
+    def _say(self, turn: Turn, text: str) -> None:
+        turn.facts["why"] = text
+        self.run.reasons[self.node] = text
+
+
+def _digest(held: Held, what: str, source: NodeId = "") -> str:
+    """Return the digest of what a node reads, or say which part of it has none."""
+    try:
+        return held.digest()
+    except Unkeyed as refusal:
+        of = f"{what} from `{source}`" if source else what
+        raise Unkeyed(f"its {of} {UNKEYED}: {refusal}") from refusal
+
+
+class _Answering:
+    """The answer of a filter whose state was found."""
+
+    __slots__ = ("call", "state")
+
+    def __init__(self, call: FitCall, state: object) -> None:
+        self.call = call
+        self.state = state
+
+    def __call__(self, x: object) -> object:
+        return self.call.answer(x, self.state)

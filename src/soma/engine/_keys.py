@@ -1,0 +1,31 @@
+"""What a node's answer depends on beside its filter, its state and its inputs."""
+
+from typing import Protocol
+
+Part = str | int | None
+
+
+class Unkeyed(Exception):
+    """There is no key for what a node gives; the message says why."""
+
+
+class Key(Protocol):
+    """Tells the answers of one call from those of another, as for other weights."""
+
+    def parts(self) -> tuple[Part, ...]:
+        """Return it as digests, texts and numbers.
+
+        Raises:
+            Unkeyed: it cannot be told.
+        """
+
+
+class NoKey:
+    """A call whose answers are never stored."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+
+    def parts(self) -> tuple[Part, ...]:
+        """Refuse, with the reason."""
+        raise Unkeyed(self.reason)
