@@ -1,5 +1,6 @@
 """What a graph with a cache runs, and what it does not."""
 
+from copy import deepcopy
 from typing import ClassVar
 
 import numpy as np
@@ -208,3 +209,28 @@ def test_the_same_object_is_hashed_once() -> None:
 
     assert all(np.array_equal(together[name], apart[name]) for name in together)
     assert Counting.runs == ["a", "b"]
+
+
+def test_a_copy_of_a_graph_shares_its_cache() -> None:
+    """What one of them has computed the other finds."""
+    g = Graph.somatize(Counting(name="a", by=1), cache="memory")
+    g.forward(1)
+    assert deepcopy(g).forward(1) == 2
+
+    assert Counting.runs == ["a"]
+
+
+def test_a_state_that_was_asked_for_may_be_written_to() -> None:
+    """It is a copy, so the graph and its keys stay as they were."""
+
+    class Mean(Filter):
+        def fit(self, x, y=None):
+            return {"mean": sum(x) / len(x)}
+
+        def forward(self, x, state):
+            return [value - state["mean"] for value in x]
+
+    g = Graph.somatize(Mean()).fit([1.0, 3.0])
+    g.get_node_state("mean")["mean"] = 100.0
+
+    assert g.forward([1.0, 3.0]) == [-1.0, 1.0]

@@ -35,6 +35,9 @@ class Cache:
     def __init__(self, store: Store) -> None:
         self.store = store
 
+    def __deepcopy__(self, memo: dict[int, object]) -> "Cache":
+        return self  # copies of a graph share what they remember
+
     def find(self, key: str) -> Record | None:
         """Return what is known of a key, reading one small record and no value."""
         return self.store.get_record(key)
