@@ -4,7 +4,6 @@ import gc
 import importlib
 import sys
 import threading
-import time
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -287,20 +286,3 @@ def test_versions_are_exact(one: object, other: object) -> None:
     first, second = (identity(cell(text)["Base"]()).digest for text in texts)
 
     assert first != second
-
-
-def test_a_warm_identity_is_cheap(tmp_path: Path) -> None:
-    """Where nothing has changed, an identity costs some thirty microseconds."""
-    with opened(write(tmp_path, PROJECT)) as module:
-        filter = module.F(scale=2.0, name="a", sizes=(1, 2))
-        identity(filter)
-        best = min(timed(lambda: identity(filter)) for _ in range(2000))
-
-    assert best < 300e-6  # ten times what it takes, for busy machines
-
-
-def timed(call: Callable[[], object]) -> float:
-    """Return how long a call takes."""
-    start = time.perf_counter()
-    call()
-    return time.perf_counter() - start
