@@ -53,7 +53,27 @@ def _pack(value: object) -> list[bytes]:
     order = _Order()
     description = order.node(loads(archive.read(SCHEMA)))
     del description["_skops_version"]
-    return [dumps(description).encode(), *map(archive.read, order.files)]
+    return [dumps(description).encode(), *(_settled(archive.read(one)) for one in order.files)]
+
+
+def _settled(file: bytes) -> bytes:
+    """Return a file whose bytes follow from its values.
+
+    Records, as the nodes of a tree, have bytes between their fields that hold whatever was in
+    memory there.
+    """
+    numpy = loaded("numpy")
+    if numpy is None or not file.startswith(b"\x93NUMPY"):
+        return file
+    array = numpy.load(BytesIO(file), allow_pickle=False)
+    if array.dtype.names is None:
+        return file
+    clean = numpy.zeros(array.shape, array.dtype)
+    for name in array.dtype.names:
+        clean[name] = array[name]
+    written = BytesIO()
+    numpy.save(written, clean, allow_pickle=False)
+    return written.getvalue()
 
 
 def _unpack(packed: list[Any]) -> object:
