@@ -26,7 +26,6 @@ class Kept:
 
     digest: str | None
     reason: str | None = None
-    record: Record | None = None
 
 
 class Cache:
@@ -79,15 +78,12 @@ class Cache:
             with suppress(Undigestible):
                 known = digest(value)
             return Kept(known, str(refusal))
-        record = self._record(key, encoded, kind, facts, None)
-        if not self.store.writable:
-            return Kept(encoded.digest, None, record)
-        blob_hash = None
-        if encoded.blob is not None:
-            blob_hash = self.store.put_blob(encoded.digest, _views(encoded.blob))
-        record = self._record(key, encoded, kind, facts, blob_hash)
-        self.store.put_record(record)
-        return Kept(encoded.digest, None, record)
+        if self.store.writable:
+            blob_hash = None
+            if encoded.blob is not None:
+                blob_hash = self.store.put_blob(encoded.digest, _views(encoded.blob))
+            self.store.put_record(_record(key, encoded, kind, facts, blob_hash))
+        return Kept(encoded.digest)
 
     def last(self, name: str) -> str | None:
         """Return the key that was last noted under a name."""
@@ -97,25 +93,25 @@ class Cache:
         """Note a record as the last one under a name."""
         self.store.put_last(name, key)
 
-    def _record(
-        self,
-        key: str,
-        encoded: Encoded,
-        kind: Literal["state", "output"],
-        facts: Mapping[str, object],
-        blob_hash: str | None,
-    ) -> Record:
-        inline = encoded.inline
-        return Record(
-            key=key,
-            digest=encoded.digest,
-            size=encoded.size,
-            inline=None if inline is None else inline.decode("utf-8", "surrogatepass"),
-            kind=kind,
-            facts=dict(facts),
-            created=time.time(),
-            blob_hash=blob_hash,
-        )
+
+def _record(
+    key: str,
+    encoded: Encoded,
+    kind: Literal["state", "output"],
+    facts: Mapping[str, object],
+    blob_hash: str | None,
+) -> Record:
+    inline = encoded.inline
+    return Record(
+        key=key,
+        digest=encoded.digest,
+        size=encoded.size,
+        inline=None if inline is None else inline.decode("utf-8", "surrogatepass"),
+        kind=kind,
+        facts=dict(facts),
+        created=time.time(),
+        blob_hash=blob_hash,
+    )
 
 
 def _views(buffers: Sequence[object]) -> list[memoryview]:
