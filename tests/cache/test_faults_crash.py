@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from soma.cache._atomic import TEMPORARY
 from soma.cache._file_store import FileStore
 from soma.cache._upkeep import gc, verify
+from soma.files import TEMPORARY
 from soma.testing._store_suite import commit, heard, look
 
 # Each child of this process commits numbers 1 and 2 and dies before its n-th system call.

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from soma.cache._atomic import TEMPORARY
 from soma.cache._file_store import MAPPED_FROM, MOST_MAPPED, FileStore
 from soma.cache._mounts import is_local
 from soma.cache._store import Blob
 from soma.errors import CacheWarning
+from soma.files import TEMPORARY
 from soma.testing._store_suite import commit, digest_of, key_of, look, value_of
 
 

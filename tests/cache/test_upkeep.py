@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from soma.cache._atomic import TEMPORARY
 from soma.cache._file_store import FileStore
 from soma.cache._memory_store import MemoryStore
 from soma.cache._store import Entry, Store
 from soma.cache._upkeep import gc, pin, stats, unpin, verify
+from soma.files import TEMPORARY
 from soma.testing._store_suite import commit, digest_of, key_of, look
 
 

@@ -12,8 +12,8 @@ from click.testing import CliRunner, Result
 import soma
 from soma import Filter, Graph
 from soma.cache import FileStore
-from soma.cache._atomic import TEMPORARY
 from soma.cli import main
+from soma.files import TEMPORARY
 
 
 class Spread(Filter):

@@ -19,13 +19,13 @@ from weakref import WeakSet
 
 import msgspec
 
-from soma.cache._atomic import Before, make_folder, write_atomically
 from soma.cache._base_store import BaseStore
 from soma.cache._layout import path_of
 from soma.cache._listing import listing
 from soma.cache._mounts import is_local
 from soma.cache._record import FORMAT, LARGEST, Record, check_hash
 from soma.cache._store import Blob, Damaged, Entry
+from soma.files import Before, make_folder, write_atomically
 
 __all__ = ["FileStore"]
 

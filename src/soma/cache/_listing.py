@@ -4,9 +4,9 @@ import os
 import stat
 from collections.abc import Iterator
 
-from soma.cache._atomic import TEMPORARY
 from soma.cache._layout import FOLDERS, kind_and_name
 from soma.cache._store import Entry
+from soma.files import TEMPORARY
 
 __all__ = ["listing"]
 

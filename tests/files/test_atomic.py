@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from soma.cache._atomic import make_folder, write_atomically
+from soma.files import make_folder, write_atomically
 
 CALLS = ["open", "write", "write", "close", "replace"]
 DURABLE = ["open", "write", "write", "fsync", "close", "replace", "open folder", "fsync folder"]
 KILLED = """
 import os, sys
-from soma.cache._atomic import write_atomically
+from soma.files import write_atomically
 path, durable, at = sys.argv[1], sys.argv[2] == "True", int(sys.argv[3])
 seen = []
 def before(call):

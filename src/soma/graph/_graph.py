@@ -1,7 +1,7 @@
-"""`Graph`: the one object a user holds.
+"""The half of a graph that runs: fitting, inference, training.
 
-Each method is one line into a room: declaring goes to `core`, judging to `compiler`, fitting
-and running to `engine`, everything with modules to `training`.
+Each method is one line into a room: fitting and running go to `engine`, everything with
+modules to `training`. `_declared.py` holds the half before.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -10,11 +10,10 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Self
 
 from soma._extras import require
-from soma.cache import DEFAULT, Cache, open_store
-from soma.compiler import ExecutionPlan, graph_text
-from soma.core import Composable, Filter, Inlined, Link, NodeId, Topology, as_composable, has_module
-from soma.engine import Runner, Stream
-from soma.errors import InvalidNodeId
+from soma.cache import DEFAULT
+from soma.core import NodeId, has_module
+from soma.engine import Stream
+from soma.graph._declared import DeclaredGraph
 
 if TYPE_CHECKING:
     import torch
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from soma.training import Context, History, Prefix, Trainer
 
 
-class Graph(Composable):
+class Graph(DeclaredGraph):
     """Filters and modules connected into one pipeline that can be fitted, trained and run.
 
     >>> from soma import Filter, Graph
@@ -52,88 +51,11 @@ class Graph(Composable):
         executor: "Executor | str | None" = None,
         cache: object = DEFAULT,
     ) -> None:
-        self.name = name
-        self.topology = Topology()
+        super().__init__(name=name, seed=seed, executor=executor, cache=cache)
         self.history: History | None = None
-        store = open_store(cache)
-        self._runner = Runner(
-            self.topology,
-            seed=seed,
-            executor=executor,
-            cache=None if store is None else Cache(store),
-        )
         self._trainer: Trainer | None = None
 
-    # Declaring
-
-    @classmethod
-    def somatize(
-        cls,
-        expression: object,
-        *,
-        name: str = "graph",
-        seed: int | None = None,
-        executor: "Executor | str | None" = None,
-        cache: object = DEFAULT,
-    ) -> Self:
-        """Make a graph of an expression of filters, `>>` and `|`.
-
-        Raises:
-            CompileError: with all that is wrong in the expression.
-        """
-        graph = cls(name=name, seed=seed, executor=executor, cache=cache)
-        states = graph.topology.add_expression(as_composable(expression, "in `somatize`"))
-        graph._runner.states.update(states)
-        graph.compile()
-        return graph
-
-    def node(self, id_or_filter: "NodeId | Filter | Graph", filter: object = None, /) -> NodeId:
-        """Declare a node, `g.node("id", filter)` or `g.node(filter)`, and return its id.
-
-        A graph in place of the filter is inlined, its nodes as `id.inner`.
-        """
-        id, part = (id_or_filter, filter) if isinstance(id_or_filter, str) else (None, id_or_filter)
-        if id is None and filter is not None:
-            raise InvalidNodeId(
-                f"`node` got {id_or_filter!r} first; the id comes first, then the filter: "
-                '`g.node("encoder", Encoder())`.'
-            )
-        name, states = self.topology.declare(as_composable(part, "in `node`"), id)
-        self._runner.states.update(states)
-        return name
-
-    def connect(self, source: NodeId, target: NodeId) -> Self:
-        """Declare that `target` reads `source`; a fan-in reads them in this order."""
-        self.topology.connect(source, target)
-        return self
-
-    edge = connect
-
     # Asking
-
-    def filters(self) -> list[tuple[NodeId, Filter]]:
-        """Return `(id, filter)` pairs in topological order."""
-        return [(node.id, node.filter) for node in self.topology]
-
-    def filter(self, id: NodeId) -> Filter:
-        """Return one node's filter."""
-        return self.topology.node(id).filter
-
-    def filter_ids(self) -> list[NodeId]:
-        """Return the node ids in topological order."""
-        return list(self.topology.wiring().order)
-
-    def edges(self) -> list[Link]:
-        """Return `(source, target)` pairs as declared."""
-        return list(self.topology.links)
-
-    def roots(self) -> list[NodeId]:
-        """Return the nodes that read the graph's own input."""
-        return list(self.topology.wiring().roots)
-
-    def leaves(self) -> list[NodeId]:
-        """Return the nodes whose output is the graph's own."""
-        return list(self.topology.wiring().leaves)
 
     def get_node_state(self, id: NodeId) -> Any:
         """Return what a node learned in `fit`, or a frozen module's weights; None before."""
@@ -155,17 +77,6 @@ class Graph(Composable):
     def training(self) -> bool:
         """Whether the graph is in training; it starts in eval."""
         return self._trainer is not None and self._trainer.training
-
-    def compile(self, mode: str = "inference") -> ExecutionPlan:
-        """Judge the graph without running it: its plan, with diagnostics.
-
-        Args:
-            mode: `"inference"`, `"differentiable"` or `"no_cache"`.
-
-        Raises:
-            CompileError: with all that is wrong.
-        """
-        return self._runner.plan(mode)
 
     # Running
 
@@ -355,20 +266,6 @@ class Graph(Composable):
         self._with_trainer().to(device, dtype)
         return self
 
-    # Showing
-
-    def __str__(self) -> str:
-        """Draw the graph as a tree of text."""
-        return graph_text(self.topology, self._title())
-
-    def __repr__(self) -> str:
-        """Name the graph and count its nodes."""
-        return f"<{self._title()}>"
-
-    def inlined(self) -> Inlined:
-        """Return the nodes for another graph to take in."""
-        return Inlined(self.name, self.topology, self._runner.states)
-
     # Within
 
     # The methods of a training step look at `_trainer` themselves: a call less for each.
@@ -381,11 +278,3 @@ class Graph(Composable):
         if self._trainer is not None or self._has_modules():
             return self._with_trainer().stream(seed)
         return Stream(self._runner, seed)
-
-    def _title(self) -> str:
-        count = len(self.topology.nodes)
-        mode = "training" if self.training else "eval"
-        return f"Graph `{self.name}`: {count} node{'' if count == 1 else 's'}, in {mode}"
-
-    def _has_modules(self) -> bool:
-        return any(has_module(node.filter) for node in self.topology.nodes.values())

@@ -1,8 +1,7 @@
 """The one way a file gets its final name: written whole under another name, then renamed.
 
 Whoever reads the final name finds the old bytes or the new ones, never half of them, even
-after a crash of the writer. `durable=True` makes that hold through a power cut too. What
-stands in files of the cache is told in `_record.py`.
+after a crash of the writer. `durable=True` makes that hold through a power cut too.
 """
 # ruff: noqa: PTH102, PTH105, PTH108, PTH112, PTH120 - each line here is one system call
 
@@ -11,8 +10,6 @@ import threading
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from secrets import token_hex
-
-__all__ = ["TEMPORARY", "make_folder", "write_atomically"]
 
 TEMPORARY = ".tmp-"  # how the name of a file begins that is still being written
 

@@ -1,0 +1,148 @@
+"""The half of a graph that is declared: its nodes and edges, what can be asked of them, pictures.
+
+`_graph.py` goes on with the half that runs.
+"""
+
+from concurrent.futures import Executor
+from typing import Self
+
+from soma.cache import DEFAULT, Cache, open_store
+from soma.compiler import ExecutionPlan, graph_text
+from soma.core import Composable, Filter, Inlined, Link, NodeId, Topology, as_composable, has_module
+from soma.engine import Runner
+from soma.errors import InvalidNodeId
+
+
+class DeclaredGraph(Composable):
+    """Filters connected into one pipeline; `Graph` says what the arguments are."""
+
+    def __init__(
+        self,
+        *,
+        name: str = "graph",
+        seed: int | None = None,
+        executor: "Executor | str | None" = None,
+        cache: object = DEFAULT,
+    ) -> None:
+        self.name = name
+        self.topology = Topology()
+        store = open_store(cache)
+        self._runner = Runner(
+            self.topology,
+            seed=seed,
+            executor=executor,
+            cache=None if store is None else Cache(store),
+        )
+
+    # Declaring
+
+    @classmethod
+    def somatize(
+        cls,
+        expression: object,
+        *,
+        name: str = "graph",
+        seed: int | None = None,
+        executor: "Executor | str | None" = None,
+        cache: object = DEFAULT,
+    ) -> Self:
+        """Make a graph of an expression of filters, `>>` and `|`.
+
+        Raises:
+            CompileError: with all that is wrong in the expression.
+        """
+        graph = cls(name=name, seed=seed, executor=executor, cache=cache)
+        states = graph.topology.add_expression(as_composable(expression, "in `somatize`"))
+        graph._runner.states.update(states)
+        graph.compile()
+        return graph
+
+    def node(
+        self, id_or_filter: "NodeId | Filter | DeclaredGraph", filter: object = None, /
+    ) -> NodeId:
+        """Declare a node, `g.node("id", filter)` or `g.node(filter)`, and return its id.
+
+        A graph in place of the filter is inlined, its nodes as `id.inner`.
+        """
+        id, part = (id_or_filter, filter) if isinstance(id_or_filter, str) else (None, id_or_filter)
+        if id is None and filter is not None:
+            raise InvalidNodeId(
+                f"`node` got {id_or_filter!r} first; the id comes first, then the filter: "
+                '`g.node("encoder", Encoder())`.'
+            )
+        name, states = self.topology.declare(as_composable(part, "in `node`"), id)
+        self._runner.states.update(states)
+        return name
+
+    def connect(self, source: NodeId, target: NodeId) -> Self:
+        """Declare that `target` reads `source`; a fan-in reads them in this order."""
+        self.topology.connect(source, target)
+        return self
+
+    edge = connect
+
+    # Asking
+
+    def filters(self) -> list[tuple[NodeId, Filter]]:
+        """Return `(id, filter)` pairs in topological order."""
+        return [(node.id, node.filter) for node in self.topology]
+
+    def filter(self, id: NodeId) -> Filter:
+        """Return one node's filter."""
+        return self.topology.node(id).filter
+
+    def filter_ids(self) -> list[NodeId]:
+        """Return the node ids in topological order."""
+        return list(self.topology.wiring().order)
+
+    def edges(self) -> list[Link]:
+        """Return `(source, target)` pairs as declared."""
+        return list(self.topology.links)
+
+    def roots(self) -> list[NodeId]:
+        """Return the nodes that read the graph's own input."""
+        return list(self.topology.wiring().roots)
+
+    def leaves(self) -> list[NodeId]:
+        """Return the nodes whose output is the graph's own."""
+        return list(self.topology.wiring().leaves)
+
+    @property
+    def training(self) -> bool:
+        """Whether the graph is in training; it starts in eval."""
+        return False
+
+    def compile(self, mode: str = "inference") -> ExecutionPlan:
+        """Judge the graph without running it: its plan, with diagnostics.
+
+        Args:
+            mode: `"inference"`, `"differentiable"` or `"no_cache"`.
+
+        Raises:
+            CompileError: with all that is wrong.
+        """
+        return self._runner.plan(mode)
+
+    # Showing
+
+    def __str__(self) -> str:
+        """Draw the graph as a tree of text."""
+        return graph_text(self.topology, self._title())
+
+    def __repr__(self) -> str:
+        """Name the graph and count its nodes."""
+        return f"<{self._title()}>"
+
+    def inlined(self) -> Inlined:
+        """Return the nodes for another graph to take in."""
+        return Inlined(self.name, self.topology, self._runner.states)
+
+    # Within
+
+    def _title(self) -> str:
+        count = len(self.topology.nodes)
+        mode = "training" if self.training else "eval"
+        return f"Graph `{self.name}`: {count} node{'' if count == 1 else 's'}, in {mode}"
+
+    def _has_modules(self) -> bool:
+        return any(has_module(node.filter) for node in self.topology.nodes.values())
