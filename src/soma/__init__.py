@@ -11,27 +11,35 @@ from soma.core import Filter, FilterKind, FilterMeta, Inputs, StreamMode
 
 if TYPE_CHECKING:
     from soma import cache
+    from soma.audit import AuditScope, ChannelConfig, audit_modules
     from soma.compiler import CompileMode, Compiler, ExecutionPlan
     from soma.core import Diagnostic
     from soma.engine import why
     from soma.graph import Graph
+    from soma.health import explain
     from soma.integrations import sk
     from soma.training import DifferentiableFilter
 
 __version__ = "0.1.0"
 
 _LATE = {
+    "AuditScope": "soma.audit",
+    "ChannelConfig": "soma.audit",
     "CompileMode": "soma.compiler",
     "Compiler": "soma.compiler",
     "Diagnostic": "soma.core",
     "DifferentiableFilter": "soma.training",
     "ExecutionPlan": "soma.compiler",
     "Graph": "soma.graph",
+    "audit_modules": "soma.audit",
+    "explain": "soma.health",
     "sk": "soma.integrations",
     "why": "soma.engine",
 }
 
 __all__ = [
+    "AuditScope",
+    "ChannelConfig",
     "CompileMode",
     "Compiler",
     "Diagnostic",
@@ -43,8 +51,10 @@ __all__ = [
     "Graph",
     "Inputs",
     "StreamMode",
+    "audit_modules",
     "cache",
     "errors",
+    "explain",
     "sk",
     "why",
 ]

@@ -13,6 +13,10 @@
     ├── InvalidOutput (TypeError)         an answer of a filter that breaks its contract
     ├── InputChanged (RuntimeError)       a filter that wrote to its input
     ├── InvalidCache (ValueError)         something that is no cache, or no size of one
+    ├── InvalidThreshold (ValueError)     a threshold that does not exist, or no value for one
+    ├── InvalidMeasurements (ValueError)  data that does not tell what an audit measured
+    ├── UnknownFlag (LookupError)         a flag that no rule gives
+    ├── GradientHealthError (RuntimeError)  an audit that found something wrong
     └── MissingExtra (ImportError)        an optional library that is not installed
 
     SomaWarning (UserWarning)
@@ -30,12 +34,15 @@ from difflib import get_close_matches
 __all__ = [
     "CacheWarning",
     "CompileError",
+    "GradientHealthError",
     "GradientWarning",
     "InputChanged",
     "InvalidCache",
     "InvalidInput",
+    "InvalidMeasurements",
     "InvalidNodeId",
     "InvalidOutput",
+    "InvalidThreshold",
     "MissingExtra",
     "ModeError",
     "NoOptimizer",
@@ -44,6 +51,7 @@ __all__ = [
     "NotMaterialized",
     "SomaError",
     "SomaWarning",
+    "UnknownFlag",
     "UnknownNode",
     "UntrainedWarning",
     "did_you_mean",
@@ -107,8 +115,24 @@ class InvalidCache(SomaError, ValueError):
     """What was given is no cache, or no size of one."""
 
 
+class InvalidThreshold(SomaError, ValueError):
+    """A verdict was asked for with a threshold that no rule has, or a value that is none."""
+
+
+class InvalidMeasurements(SomaError, ValueError):
+    """What was read does not tell what an audit has measured."""
+
+
+class UnknownFlag(SomaError, LookupError):
+    """An explanation was asked for of a flag that no rule gives."""
+
+
 class MissingExtra(SomaError, ImportError):
     """An optional library is needed and not installed."""
+
+
+class GradientHealthError(SomaError, RuntimeError):
+    """An audit found something wrong with the modules that it watched."""
 
 
 class SomaWarning(UserWarning):

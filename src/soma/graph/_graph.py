@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     import torch
     from torch.optim import Optimizer
 
+    from soma.audit import Audit, AuditScope, ChannelConfig
+    from soma.health import Thresholds
     from soma.training import Context, History, Prefix, Trainer
 
 
@@ -258,6 +260,32 @@ class Graph(DeclaredGraph):
     def prefix(self, x: object) -> "Prefix":
         """Run the opaque nodes before the first module once; `forward` goes on from there."""
         return self._with_trainer().prefix(x)
+
+    def gradient_audit(
+        self,
+        thresholds: "Thresholds | Mapping[str, float] | None" = None,
+        inside: "bool | int | Sequence[str] | AuditScope | Mapping[str, Any]" = False,
+        channels: "bool | ChannelConfig" = False,
+        budget: float | None = 0.05,
+    ) -> "AbstractContextManager[Audit]":
+        """Watch the modules while they are trained inside a `with`, and judge what they do.
+
+        Args:
+            thresholds: other limits than the usual ones, by name.
+            inside: which submodules are watched too: True, a depth, patterns as `"trunk.*"`, or
+                any of these by node.
+            channels: look at each channel of outputs; a `ChannelConfig` says how.
+            budget: the share of the time that later steps may cost; None measures every step
+                whole.
+        """
+        audited: AbstractContextManager[Audit] = require("soma.audit", extra="torch").audit_graph(
+            self._with_trainer(),
+            thresholds=thresholds,
+            inside=inside,
+            channels=channels,
+            budget=budget,
+        )
+        return audited
 
     def to(
         self, device: "torch.device | str | None" = None, dtype: "torch.dtype | None" = None

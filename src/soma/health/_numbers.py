@@ -8,7 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-UnitId = str  # `encoder`, `encoder/trunk.0`, and of outputs in containers `encoder[0]`, `encoder.key`
+UnitId = (
+    str  # `encoder`, `encoder/trunk.0`, and of outputs in containers `encoder[0]`, `encoder.key`
+)
 
 Status = Literal["measured", "frozen by choice", "no parameters"]
 
@@ -68,6 +70,7 @@ class ChannelSnapshot:
     gradient: Sequence[float]  # sum of the absolute gradients
     # of an activation's unit: root mean square of what it was given, over all channels
     input_rms: float | None = None
+    samples: int = 0  # values that each channel's numbers are over; 0: unknown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +96,9 @@ class Measurements:
     channels: dict[UnitId, list[ChannelSnapshot]] = field(default_factory=dict)
     # unit -> pair of groups, as `("audio", "text")` -> linear CKA, debiased
     similarity: dict[UnitId, dict[tuple[str, str], Series]] = field(default_factory=dict)
+    # unit -> the last correlation of its channels; NaN for those that are constant
+    correlation: dict[UnitId, list[list[float]]] = field(default_factory=dict)
+    correlation_channels: dict[UnitId, list[int]] = field(default_factory=dict)  # its channels
     origins: list[Origin] = field(default_factory=list)
     every: int = 1  # after the first 64 steps, one in so many is measured whole
     notes: list[str] = field(default_factory=list)
@@ -109,6 +115,7 @@ METRICS = {
     "act_masked_frac": "share of outputs that are -inf",
     "saturated_frac": "share of outputs where the activation's slope is below 5 % of its peak",
     "batch_variance_ratio": "variance over the batch, over the mean square",
+    "effective_rank": "directions that the channels use: exp of the entropy of the eigenvalues",
     "out_grad_norm": "norm of the loss gradient at the output",
     "out_grad_max": "largest absolute loss gradient at the output",
     "out_grad_bad_frac": "share of those gradients that are not finite",
@@ -117,9 +124,14 @@ METRICS = {
     "param_grad_bad_frac": "share of those gradients that are not finite",
     "param_grad_norm_at_step": "the same after clipping",
     "grad_param_ratio": "gradient norm over parameter norm",
+    "grad_strength": "root of the sum of squares of norm times gradient norm of each parameter",
     "update_norm": "norm of the change that the step made",
-    "update_ratio": "that over the norm of the parameters before",
+    "update_ratio": "change over norm of a parameter, the median weighted by their sizes",
     "calls": "forward calls in the step",
     "grads": "trainable parameters that got a gradient, as a share",
     "moved": "trainable parameters of which a bit changed in the step, as a share",
+    "grads_ever": "trainable elements in parameters that got a gradient so far, as a share",
+    "pushed_ever": "trainable elements in parameters that got a gradient but 0 so far, as a share",
+    "moved_ever": "trainable elements in parameters of which a bit changed so far, as a share",
+    "stale": "1 if the step used gradients that an earlier step had used already",
 }

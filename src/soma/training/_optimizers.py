@@ -108,7 +108,18 @@ def backward(losses: object, *, retain_graph: bool) -> None:
         else:
             losses.backward()  # type: ignore[no-untyped-call]
         return
+    torch.autograd.backward(loss_tensors(losses), retain_graph=retain_graph or None)
+
+
+def loss_tensors(losses: object) -> list[Tensor]:
+    """Return the tensors of one loss, a sequence or a mapping of several.
+
+    Raises:
+        SomaError: it is none of these.
+    """
+    if isinstance(losses, Tensor):
+        return [losses]
     several = list(losses.values()) if isinstance(losses, Mapping) else list(losses)  # type: ignore[call-overload]
     if not several or not all(isinstance(one, Tensor) for one in several):
         raise SomaError(f"`backward` got {losses!r}; a loss tensor, or several, are wanted.")
-    torch.autograd.backward(several, retain_graph=retain_graph or None)
+    return several

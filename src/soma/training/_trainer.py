@@ -6,6 +6,7 @@ Modes, forward, backward, step and freeze are here; `_materialize.py` builds the
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Protocol
 from warnings import warn
 
 import torch
@@ -27,6 +28,16 @@ from soma.training._twin import frozen_twin, same_weights
 from soma.training._weights import load_weights
 
 
+class Watcher(Protocol):
+    """Somebody who is told what a training step starts from, as an audit is."""
+
+    def forward_begins(self, x: object) -> None:
+        """Hear of the input of a forward."""
+
+    def backward_begins(self, losses: Sequence[Tensor]) -> None:
+        """Hear of the losses that a backward starts from."""
+
+
 class Trainer:
     """Everything a graph does with modules."""
 
@@ -35,6 +46,7 @@ class Trainer:
         self.training = False
         self.optimizers = Optimizers()
         self.steps = 0
+        self.watchers: list[Watcher] = []
         self._context = Context()
         self._run = TrainingRun(runner)
         self._inference = Inference(runner, self._run)
@@ -214,6 +226,8 @@ class Trainer:
                 "`seed` was given to a training forward. It seeds inference and fit; seed a "
                 "training loop once, before it, with `torch.manual_seed(seed)`."
             )
+        for watcher in self.watchers:
+            watcher.forward_begins(x)
         return self._run.forward(x)
 
     def stream(self, seed: int | None) -> Stream:
@@ -257,6 +271,10 @@ class Trainer:
                 "`requires_grad_(False)`, and at where gradients stop: "
                 "`for one in g.compile('differentiable').diagnostics: print(one)`."
             )
+        if self.watchers:
+            losses = _optimizers.loss_tensors(losses)
+            for watcher in self.watchers:
+                watcher.backward_begins(losses)
         _optimizers.backward(losses, retain_graph=retain_graph)
 
     def step(self, only: str | Sequence[str] | None, closure: Closure | None) -> None:

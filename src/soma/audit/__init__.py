@@ -1,0 +1,12 @@
+"""Watches modules while they learn: tensors to plain numbers, which `soma.health` judges.
+
+Start with `_modules.py` and `_graph.py` (what is watched), then `_recorder.py` (what happens in
+a step) and `_settle.py` (what is kept of it).
+"""
+
+from soma.audit._audit import Audit
+from soma.audit._graph import audit_graph
+from soma.audit._modules import audit_modules
+from soma.audit._scope import AuditScope, ChannelConfig
+
+__all__ = ["Audit", "AuditScope", "ChannelConfig", "audit_graph", "audit_modules"]

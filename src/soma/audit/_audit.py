@@ -1,0 +1,84 @@
+"""`Audit`: what a user holds while modules are watched, and afterwards."""
+
+from collections.abc import Callable, Mapping
+
+from soma.audit._recorder import Recorder
+from soma.errors import GradientHealthError
+from soma.health import AuditReport, Finding, Measurements, Series, Thresholds, judge
+
+OnFinding = Callable[[Finding], object]
+
+
+class Audit:
+    """The numbers of one audit, and what they say about each module.
+
+    It is made by `Graph.gradient_audit` and `soma.audit_modules`, and can be asked at any time,
+    inside their `with` and after it.
+    """
+
+    def __init__(
+        self, recorder: Recorder, thresholds: "Thresholds | Mapping[str, float] | None"
+    ) -> None:
+        self._recorder = recorder
+        self._thresholds = Thresholds.of(thresholds)
+        self._listeners: list[OnFinding] = []
+        self._told: set[tuple[str, str]] = set()
+
+    @property
+    def measurements(self) -> Measurements:
+        """Everything measured so far, as plain numbers; `soma.health.judge` takes them."""
+        recorder = self._recorder
+        if not recorder.is_closed:
+            recorder.read()
+        recorder.settler.describe()
+        return recorder.measurements
+
+    def report(self) -> AuditReport:
+        """Return the verdict on all that was measured so far."""
+        return AuditReport(judge(self.measurements, self._thresholds))
+
+    def assert_healthy(self) -> None:
+        """Return quietly if nothing is wrong.
+
+        Raises:
+            GradientHealthError: something is; the message is the report.
+        """
+        report = self.report()
+        if not report.is_healthy():
+            raise GradientHealthError(report.pretty())
+
+    def records(self) -> list[dict[str, object]]:
+        """Return a row for each unit and step, with the numbers measured there."""
+        rows: dict[tuple[int, str], dict[str, object]] = {}
+        for unit, by_name in self.measurements.series.items():
+            for name, series in by_name.items():
+                for step, value in zip(series.steps, series.values, strict=True):
+                    row = rows.setdefault((step, unit), {"step": step, "filter_id": unit})
+                    row[name] = value
+        return [rows[key] for key in sorted(rows, key=lambda key: key[0])]
+
+    def timeseries(self, id: str) -> dict[str, Series]:
+        """Return every number of one unit over the steps, by name; ids are as in `records`."""
+        series = self.measurements.series
+        if id not in series:
+            raise KeyError(
+                f"nothing was measured of {id!r}; there is {', '.join(map(repr, series))}"
+            )
+        return dict(series[id])
+
+    def on_finding(self, callback: OnFinding) -> None:
+        """Call `callback(finding)` when something new is found, right after the step that shows it.
+
+        What the callback raises ends the training loop at that step.
+        """
+        if not self._listeners:
+            self._recorder.on_step.append(self._look)
+        self._listeners.append(callback)
+
+    def _look(self) -> None:
+        for finding in judge(self._recorder.measurements, self._thresholds).findings:
+            key = (finding.unit, finding.name)
+            if key not in self._told:
+                self._told.add(key)
+                for callback in tuple(self._listeners):
+                    callback(finding)

@@ -1,0 +1,104 @@
+"""`audit_graph`: an audit of a graph's modules, node by node."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any, Protocol
+
+from torch import Tensor, nn
+
+from soma.audit._audit import Audit
+from soma.audit._budget import Budget
+from soma.audit._recorder import Recorder
+from soma.audit._scope import ChannelConfig, InsideByNode, channel_config, check_nodes
+from soma.audit._watch import Watch
+from soma.core import Event, NodeId, NodeStarted, StepFinished
+from soma.engine import Runner
+from soma.health import Thresholds
+
+
+class Trained(Protocol):
+    """What trains a graph's modules, as far as an audit needs it."""
+
+    runner: Runner
+    training: bool
+    optimizers: Iterable[object]
+    watchers: list[Any]  # each has `forward_begins(x)` and `backward_begins(losses)`
+
+    @property
+    def filters(self) -> Sequence[tuple[NodeId, Any]]:
+        """The filters with modules, in topological order."""
+        ...
+
+
+@contextmanager
+def audit_graph(
+    trainer: Trained,
+    *,
+    thresholds: "Thresholds | Mapping[str, float] | None",
+    inside: InsideByNode,
+    channels: bool | ChannelConfig,
+    budget: float | None,
+) -> Iterator[Audit]:
+    """Watch a graph while it is trained inside a `with`; `Graph.gradient_audit` says more."""
+    check_nodes(inside, [node for node, _ in trainer.filters])
+    recorder = Recorder(channel_config(channels), Budget(budget))
+    recorder.outputs.are_told = True
+    audit = Audit(recorder, thresholds)
+    with ExitStack() as stack:
+        stack.callback(recorder.close)
+        nodes = _Nodes(trainer, recorder, Watch(recorder, inside, stack))
+        listeners = trainer.runner.listeners
+        stack.enter_context(listeners.listening(nodes.happened, nodes.tap))
+        trainer.watchers.append(nodes)
+        stack.callback(trainer.watchers.remove, nodes)
+        yield audit
+
+
+class _Nodes:
+    """Hears what a graph says of its nodes."""
+
+    def __init__(self, trainer: Trained, recorder: Recorder, watch: Watch) -> None:
+        self._trainer = trainer
+        self._recorder = recorder
+        self._watch = watch
+        self._spots: dict[NodeId, tuple[nn.Module, int]] = {}
+        self._look()
+        watch.followed.follow(trainer.optimizers)
+
+    def happened(self, event: Event) -> None:
+        """Follow whose turn it is, and steps of optimizers that torch's hooks do not know."""
+        recorder = self._recorder
+        if isinstance(event, NodeStarted):
+            if self._trainer.training and event.node not in self._spots:
+                recorder.guarded(None, self._look)
+            recorder.guarded(None, recorder.node_started, event.node)
+        elif isinstance(event, StepFinished):
+            recorder.guarded(None, recorder.stepped_unseen)
+            recorder.tell()
+
+    def tap(self, node: NodeId, value: object) -> None:
+        """Take a node's own output."""
+        if not self._trainer.training:
+            return
+        recorder = self._recorder
+        known = self._spots.get(node)
+        if known is not None:
+            recorder.guarded(known[1], recorder.forward_seen, known[1], value)
+        if node in self._trainer.runner.topology.wiring().leaves:
+            recorder.guarded(None, recorder.network_output, value)
+
+    def forward_begins(self, x: object) -> None:
+        """Know the optimizers that the graph has by now."""
+        self._watch.followed.follow(self._trainer.optimizers)
+
+    def backward_begins(self, losses: Sequence[Tensor]) -> None:
+        """Take the loss."""
+        self._recorder.guarded(None, self._recorder.given_loss, losses)
+
+    def _look(self) -> None:
+        """Watch the modules that have been built since the last look."""
+        for node, filter in self._trainer.filters:
+            module = filter._live
+            if module is not None and node not in self._spots:
+                own = getattr(filter, "_audit_scope", None)
+                self._spots[node] = (module, self._watch.add(node, module, own, is_tapped=True))

@@ -1,0 +1,234 @@
+"""Numbers of one tensor: of an output, of a gradient, of a change.
+
+On a CPU the passes over memory are the cost, so the fast reductions of torch do the work, in
+pieces that stay in its cache, and the slow ones run only where the extremes ask for them. On
+other devices everything stays there, as 0-d tensors.
+"""
+
+import math
+from threading import local
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from soma.audit._board import Boards, Row
+from soma.audit._tensors import flat
+
+PIECE = 1 << 18  # elements
+# Squares of float32 numbers, and sums of them, are exact enough between these.
+_SMALL, _LARGE = 1e-15, 1e15
+
+
+class Activation(NamedTuple):
+    """What is known of one output; sums are over its finite elements."""
+
+    size: float
+    bad: float  # not finite
+    masked: float  # of them -inf
+    zeros: float
+    total: float
+    absolute: float  # sum of absolute values
+    norm: float
+    spread: float  # sum of squares about the mean
+    low: float
+    high: float
+    varies: float  # variance over the first axis over the mean square; NaN unknown
+    flat: float  # share where its activation is flat; NaN unknown
+
+
+class Gradient(NamedTuple):
+    """What is known of one gradient."""
+
+    size: float
+    bad: float
+    norm: float
+    largest: float
+
+
+class Measures:
+    """Takes numbers of plain tensors; one for each audit, for its scratch memory."""
+
+    def __init__(self) -> None:
+        self.boards = Boards()
+        self._local = local()
+
+    def activation(self, x: Tensor, flat_share: Tensor | None) -> Row:
+        """Return the numbers of an output as `Activation` orders them."""
+        if x.numel() == 0:
+            return Row(
+                (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, math.nan, math.nan) + (math.nan,) * 2
+            )
+        if x.device.type == "cpu":
+            share = math.nan if flat_share is None else flat_share.item()
+            return Row((*self._activation(x), share))
+        return self.boards.put_all(_activation_on_device(x, flat_share))
+
+    def gradient(self, x: Tensor) -> Row:
+        """Return the numbers of a gradient as `Gradient` orders them."""
+        if x.numel() == 0:
+            return Row((0.0, 0.0, 0.0, 0.0))
+        if x.device.type == "cpu":
+            norm, largest = self.norm(flat(x))
+            bad = 0.0 if math.isfinite(largest) else float((~x.isfinite()).sum())
+            return Row((float(x.numel()), bad, norm, largest))
+        return self.boards.put_all(_gradient_on_device(x))
+
+    def norm(self, row: Tensor) -> tuple[float, float]:
+        """Return norm and largest absolute value of a row of numbers on a CPU."""
+        squares, largest = 0.0, 0.0
+        for piece in torch.split(row, PIECE) if row.numel() > PIECE else (row,):
+            low, high = torch.aminmax(piece)
+            top = max(-low.item(), high.item())
+            if not math.isfinite(top):
+                top = math.nan if piece.isnan().any() else math.inf
+                return top, top
+            largest = max(largest, top)
+            squares += self._squares(piece, top)
+        return math.sqrt(squares), largest
+
+    def change(self, before: Tensor, after: Tensor) -> tuple[float, float]:
+        """Return norm and largest absolute value of a difference of rows on a CPU."""
+        squares, largest = 0.0, 0.0
+        for old, new in zip(torch.split(before, PIECE), torch.split(after, PIECE), strict=True):
+            scratch = self.scratch(new)
+            torch.sub(new, old, out=scratch)
+            found = scratch.dot(scratch).item()
+            if not _SMALL**2 < found < _LARGE**2:
+                norm, top = self.norm(scratch)
+                if not math.isfinite(norm):
+                    return norm, top
+                found, largest = norm**2, max(largest, top)
+            squares += found
+        norm = math.sqrt(squares)
+        return norm, largest or norm
+
+    def scratch(self, like: Tensor) -> Tensor:
+        """Return memory for as many elements; what it held before is lost."""
+        kept: dict[torch.dtype, Tensor] = self._local.__dict__.setdefault("kept", {})
+        found = kept.get(like.dtype)
+        if found is None:
+            found = kept[like.dtype] = torch.empty(PIECE, dtype=like.dtype)
+        return found[: like.numel()]
+
+    def _squares(self, piece: Tensor, top: float) -> float:
+        if _SMALL < top < _LARGE or top == 0.0:
+            return piece.dot(piece).item()
+        scaled = torch.div(piece, top, out=self.scratch(piece))
+        return scaled.dot(scaled).item() * top * top
+
+    def _activation(self, x: Tensor) -> tuple[float, ...]:
+        row = flat(x)
+        found = [0.0] * 7  # bad, masked, zeros, total, absolute, squares, spread
+        lows, highs, done = [], [], 0
+        for piece in torch.split(row, PIECE) if row.numel() > PIECE else (row,):
+            low, high = (one.item() for one in torch.aminmax(piece))
+            lows.append(low)
+            highs.append(high)
+            if not math.isfinite(high - low) and not (math.isfinite(low) and math.isfinite(high)):
+                kept = piece[piece.isfinite()]
+                found[0] += piece.numel() - kept.numel()
+                found[1] += (piece == -math.inf).sum().item()
+                piece = kept
+                if not piece.numel():
+                    continue
+                low, high = (one.item() for one in torch.aminmax(piece))
+            count = piece.numel()
+            zeros, total, absolute, squares, spread = self._piece(piece, low, high)
+            if done:
+                # Two spreads about two means make one about the common mean.
+                gap = total / count - found[3] / done
+                spread += gap * gap * done * count / (done + count)
+            done += count
+            for at, number in enumerate((zeros, total, absolute, squares, spread), 2):
+                found[at] += number
+        bad, masked, zeros, total, absolute, squares, spread = found
+        low = math.nan if any(map(math.isnan, lows)) else min(lows)
+        high = math.nan if any(map(math.isnan, highs)) else max(highs)
+        varies = math.nan
+        if not bad and squares > 0 and x.dim() > 1 and x.shape[0] > 1:
+            varies = self._varies(x, squares, max(-low, high))
+        return (
+            float(row.numel()), bad, masked, zeros, total, absolute,
+            math.sqrt(squares), spread, low, high, varies,
+        )  # fmt: skip
+
+    def _piece(self, piece: Tensor, low: float, high: float) -> tuple[float, ...]:
+        count, top = piece.numel(), max(-low, high)
+        total = piece.sum().item()
+        squares = self._squares(piece, top)
+        spread = squares - total * total / count
+        if spread < 1e-3 * squares:  # a mean far from zero has cancelled the digits
+            about = torch.sub(piece, total / count, out=self.scratch(piece))
+            rest = about.sum().item()
+            low_about, high_about = low - total / count, high - total / count
+            spread = self._squares_of(about, max(abs(low_about), abs(high_about)))
+            spread = max(spread - rest * rest / count, 0.0)
+        if low >= 0 or high <= 0:
+            absolute = abs(total)
+        else:
+            absolute = torch.abs(piece, out=self.scratch(piece)).sum().item()
+        zeros = 0.0
+        if low <= 0 <= high:
+            zeros = count - torch.ne(piece, 0, out=self.scratch(piece)).sum().item()
+        return zeros, total, absolute, squares, spread
+
+    def _squares_of(self, scratch: Tensor, top: float) -> float:
+        """As `_squares`, of what lies in the scratch memory itself."""
+        if _SMALL < top < _LARGE or top == 0.0:
+            return scratch.dot(scratch).item()
+        scratch.div_(top)
+        return scratch.dot(scratch).item() * top * top
+
+    def _varies(self, x: Tensor, squares: float, top: float) -> float:
+        samples = x.shape[0]
+        means = x.sum(0).reshape(-1) / samples
+        between = samples * self._means(means, top)
+        return max(0.0, 1.0 - between / squares)
+
+    def _means(self, means: Tensor, top: float) -> float:
+        if _SMALL < top < _LARGE:
+            return means.dot(means).item()
+        means = means / top
+        return means.dot(means).item() * top * top
+
+
+def _wide(x: Tensor) -> torch.dtype:
+    return torch.float32 if x.device.type == "mps" else torch.float64
+
+
+def _gradient_on_device(x: Tensor) -> list[Tensor]:
+    bad = (~x.isfinite()).sum()
+    norm = torch.linalg.vector_norm(x, dtype=_wide(x))
+    return [torch.full_like(bad, x.numel()), bad, norm, x.abs().max()]
+
+
+def _activation_on_device(x: Tensor, flat_share: Tensor | None) -> list[Tensor]:
+    wide, finite = _wide(x), x.isfinite()
+    kept = torch.where(finite, x, 0)
+    bad = (~finite).sum()
+    count = torch.full_like(bad, x.numel())
+    done = (count - bad).clamp(min=1)
+    total = kept.sum(dtype=wide)
+    norm = torch.linalg.vector_norm(kept, dtype=wide)
+    about = torch.where(finite, x - (total / done).to(x.dtype), 0)
+    nothing = torch.full((), math.nan, device=x.device, dtype=wide)
+    varies = nothing
+    if x.dim() > 1 and x.shape[0] > 1:
+        means = x.sum(0, dtype=wide) / x.shape[0]
+        varies = (1 - x.shape[0] * means.square().sum() / norm.square()).clamp(min=0)
+    low, high = torch.aminmax(x)
+    return [
+        count,
+        bad,
+        (x == -math.inf).sum(),
+        (x == 0).sum(),
+        total,
+        kept.abs().sum(dtype=wide),
+        norm,
+        torch.linalg.vector_norm(about, dtype=wide).square(),
+        low,
+        high,
+        varies,
+        nothing if flat_share is None else flat_share,
+    ]

@@ -1,0 +1,145 @@
+"""What is remembered of a step until it ends: readings of tensors, calls, passes. No tensors.
+
+A pass is a forward and the backward that belongs to it; gradient accumulation has several in
+a step.
+"""
+
+from typing import Any
+from weakref import ref
+
+from torch import Tensor
+
+from soma.audit._board import Row
+from soma.audit._channels import ChannelOutput
+from soma.audit._spectrum import Spectrum
+
+
+class Reading:
+    """The numbers of one tensor, and of the gradients that came to it."""
+
+    __slots__ = (
+        "activation",
+        "axis",
+        "channel_gradients",
+        "channels",
+        "gradients",
+        "node",
+        "tensor",
+        "version",
+    )
+
+    def __init__(self, tensor: Tensor) -> None:
+        self.tensor = ref(tensor)
+        self.version = version_of(tensor)
+        self.node: object = tensor.grad_fn  # until the backward begins
+        self.activation: Row | None = None
+        self.gradients: list[tuple[int, Row]] = []  # with the number of the backward
+        self.axis: int | None = None
+        self.channels: ChannelOutput | None = None
+        self.channel_gradients: list[tuple[int, Tensor]] = []
+
+
+class Call:
+    """One call of a spot: what it returned, and what its activation was given."""
+
+    __slots__ = ("input", "parts")
+
+    def __init__(self, parts: list[tuple[str, Reading]], given: "Row | None") -> None:
+        self.parts = parts
+        self.input = given
+
+
+class Pass:
+    """A forward and its backward."""
+
+    __slots__ = (
+        "calls",
+        "handles",
+        "has_backward",
+        "inputs",
+        "open_rows",
+        "outputs",
+        "readings",
+        "roots",
+    )
+
+    def __init__(self) -> None:
+        self.calls: dict[int, list[Call]] = {}
+        self.readings: dict[int, Reading] = {}  # by the tensor's id, while it lives
+        self.inputs: dict[int, Row] = {}  # by activation, what it was given last
+        self.open_rows: dict[int, Tensor] = {}  # by softmax, rows that can move; until it returns
+        self.outputs: list[Reading] = []  # of the network itself
+        self.roots: list[tuple[int, list[Reading]]] = []  # calls of what was given by name
+        self.handles: list[Any] = []  # of hooks on tensors that outlive the step
+        self.has_backward = False
+
+    def known(self, tensor: Tensor) -> Reading | None:
+        """Return the reading of this very tensor, if nobody has written to it since."""
+        found = self.readings.get(id(tensor))
+        if found is None or found.tensor() is not tensor or found.version != version_of(tensor):
+            return None
+        return found
+
+    def forget(self) -> None:
+        """Let go of all that belongs to the graph of this pass."""
+        for reading in self.readings.values():
+            reading.node = None
+        for root in self.roots:
+            for reading in root[1]:
+                reading.node = None
+        self.readings.clear()
+        self.open_rows.clear()
+
+    def remove_handles(self) -> None:
+        """Take the hooks off tensors that go on living."""
+        for handle in self.handles:
+            handle.remove()
+        self.handles.clear()
+
+
+class Taken:
+    """All that is remembered of one step."""
+
+    __slots__ = (
+        "arrived",
+        "began",
+        "calls",
+        "loss",
+        "number",
+        "parents",
+        "passes",
+        "real",
+        "spectra",
+        "spent",
+        "stepped",
+        "steppers",
+        "whole",
+    )
+
+    def __init__(self, number: int, *, whole: bool, began: float) -> None:
+        self.number = number
+        self.whole = whole
+        self.began = began
+        self.spectra: dict[int, Spectrum] = {}  # by spot
+        self.spent = 0.0  # seconds that the audit itself took
+        self.passes: list[Pass] = []
+        self.loss: list[Row] = []
+        self.real: set[int] = set()  # the backwards that reached a parameter
+        self.parents: dict[int, int] = {}  # of a backward inside another one
+        self.arrived: set[int] = set()  # parameters with a new gradient
+        self.calls: dict[int, int] = {}  # of each spot, also where the step is not whole
+        self.stepped = False  # an optimizer has stepped
+        self.steppers: set[int] = set()  # ids of the optimizers that have
+
+    def is_real(self, task: int) -> bool:
+        """Whether a backward, or one around or inside it, brought gradients to parameters."""
+        if task in self.real:
+            return True
+        above = self.parents.get(task)
+        below = any(parent == task and one in self.real for one, parent in self.parents.items())
+        return below or (above is not None and above in self.real)
+
+
+def version_of(tensor: Tensor) -> int:
+    """Return how often a tensor was written to; -1 where nobody counts."""
+    return -1 if tensor.is_inference() else tensor._version

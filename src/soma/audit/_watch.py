@@ -1,0 +1,142 @@
+"""`Watch`: puts an audit's hooks on modules, and takes all of them off again."""
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn.parameter import is_lazy
+
+from soma.audit._activations import name_of
+from soma.audit._hooks import ForwardSeen, InputSeen, RootStarted
+from soma.audit._recorder import Recorder
+from soma.audit._scope import Inside, InsideByNode, scope_of
+from soma.audit._spots import Spot, spots_in
+from soma.audit._steppers import Followed
+
+
+class Watch:
+    """The hooks of one audit."""
+
+    def __init__(self, recorder: Recorder, inside: InsideByNode, stack: ExitStack) -> None:
+        self._recorder = recorder
+        self._inside = inside
+        self._stack = stack
+        self._armed: dict[str, ExitStack] = {}
+        self._hooked: dict[int, int] = {}  # by module, the spot that its hook speaks for
+        self._inputs: set[int] = set()  # activations whose input is looked at
+        self._known: tuple[int, list[bool]] | None = None
+        self._has_lazy = False
+        recorder.attach = self.attach
+        recorder.arm = self.arm
+        self.followed = recorder.followed = Followed(recorder, stack)
+
+    def add(
+        self, node: str, module: nn.Module, own: Inside | None = None, *, is_tapped: bool = False
+    ) -> int:
+        """Watch a module and what is in scope inside it; return the number of its own spot.
+
+        Args:
+            node: the name that it goes by.
+            module: the module.
+            own: the scope that its filter asks for.
+            is_tapped: somebody else tells of its outputs, so no hook is needed.
+        """
+        recorder = self._recorder
+        spots = spots_in(node, module, scope_of(self._inside, node, own), recorder.config)
+        for spot in spots:
+            spot.at = len(recorder.spots)
+            recorder.spots.append(spot)
+        if is_tapped:
+            if spots[0].unobserved is not None:
+                spots[0].unobserved = None
+        else:
+            hook = RootStarted(recorder, node)
+            if any(spot.is_shy for spot in spots[1:]) or len(recorder.spots) > len(spots):
+                self._keep(self._stack, lambda: module.register_forward_pre_hook(hook))
+        for spot in spots[is_tapped:]:
+            self._hook(spot)
+        if is_tapped:
+            self._look_at_input(spots[0], self._stack)
+        recorder.settler.describe()
+        self.attach()
+        return spots[0].at
+
+    def attach(self) -> None:
+        """Know the parameters of all spots; put hooks on those that are new or ask anew."""
+        recorder = self._recorder
+        flags = [weight.parameter.requires_grad for weight in recorder.weights.all]
+        if self._known == (len(recorder.spots), flags) and not self._has_lazy:
+            return
+        self._has_lazy = False
+        for spot in recorder.spots:
+            self._know_weights(spot)
+        recorder.weights.attach(recorder, self._stack)
+        flags = [weight.parameter.requires_grad for weight in recorder.weights.all]
+        self._known = (len(recorder.spots), flags)
+
+    def arm(self, node: str, on: bool) -> None:
+        """Put on, or take off, the hooks that must not be there in inference."""
+        shy = [spot for spot in self._recorder.spots if spot.is_shy and spot.node == node]
+        if not shy or on == (node in self._armed):
+            return
+        if not on:
+            self._armed.pop(node).close()
+            return
+        stack = self._armed[node] = ExitStack()
+        self._stack.callback(stack.close)
+        for spot in shy:
+            if spot.path:
+                self._install(spot, stack)
+
+    def _hook(self, spot: Spot) -> None:
+        if spot.unobserved is not None or spot.module is None:
+            return
+        first = self._hooked.setdefault(id(spot.module), spot.at)
+        if first != spot.at:
+            # One hook speaks for a module in several nodes; it asks whose turn it is.
+            self._recorder.shared.setdefault(first, [first]).append(spot.at)
+        elif not (spot.is_shy and spot.path):
+            self._install(spot, self._stack)
+
+    def _install(self, spot: Spot, stack: ExitStack) -> None:
+        module, recorder = spot.module, self._recorder
+        if module is None or spot.unobserved is not None:
+            return
+        if self._hooked.get(id(module), spot.at) == spot.at:
+            self._keep(stack, lambda: module.register_forward_hook(ForwardSeen(recorder, spot.at)))
+        self._look_at_input(spot, stack)
+
+    def _look_at_input(self, spot: Spot, stack: ExitStack) -> None:
+        activation, recorder = spot.activation, self._recorder
+        if activation is None or id(activation) in self._inputs:
+            return
+        if isinstance(activation, torch.jit.ScriptModule) or spot.unobserved is not None:
+            return
+        if recorder.config is None and name_of(activation) != "softmax":
+            return
+        self._inputs.add(id(activation))
+        stack.callback(self._inputs.discard, id(activation))
+        self._keep(stack, lambda: activation.register_forward_pre_hook(InputSeen(recorder)))
+
+    def _keep(self, stack: ExitStack, register: Callable[[], Any]) -> None:
+        stack.callback(register().remove)
+
+    def _know_weights(self, spot: Spot) -> None:
+        if spot.module is None:
+            return
+        parameters = _distinct(list(spot.module.parameters()))
+        self._has_lazy |= any(is_lazy(one) for one in parameters)
+        parameters = [one for one in parameters if not is_lazy(one)]
+        own = [one for one in spot.module.parameters(recurse=False) if not is_lazy(one)]
+        spot.weights = [self._recorder.weights.add(one) for one in parameters]
+        spot.parameters = (_size(parameters), _size(parameters, True), _size(own, True))
+
+
+def _distinct(parameters: Sequence[nn.Parameter]) -> list[nn.Parameter]:
+    return list({id(one): one for one in parameters}.values())
+
+
+def _size(parameters: Sequence[nn.Parameter], trainable: bool = False) -> int:
+    return sum(one.numel() for one in parameters if one.requires_grad or not trainable)

@@ -1,0 +1,250 @@
+"""`Weights`: every parameter under audit, once, and what is known of it within a step.
+
+*When* a gradient came is told by a hook that fires after it was added to `.grad`; *what* it is
+is read from `.grad`, after the backward and again before the optimizer's step where somebody
+has written to it in between.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
+
+from soma.audit._board import Row
+from soma.audit._hooks import Accumulated
+from soma.audit._measures import Measures
+from soma.audit._tensors import flat, is_spread, is_usual, plain
+
+if TYPE_CHECKING:
+    from soma.audit._recorder import Recorder
+
+# Norms that torch takes in 32 bits are exact between these; others are taken again, scaled.
+_SMALL, _LARGE = 1e-15, 1e15
+
+Mark = tuple[int, int]  # a tensor's id, and how often it was written to
+
+
+class Weight:
+    """One parameter."""
+
+    __slots__ = (
+        "ever_got",
+        "ever_moved",
+        "ever_pushed",
+        "is_spent",
+        "is_stale",
+        "last",
+        "left",
+        "parameter",
+    )
+
+    def __init__(self, parameter: nn.Parameter) -> None:
+        self.parameter = parameter
+        self.last: Mark | None = None  # its `.grad` after the latest arrival, or step
+        self.left: Mark | None = None  # its `.grad` when it was measured after the backward
+        self.is_spent = False  # the optimizer has used what lies in `.grad`
+        self.is_stale = False  # `.grad` holds an earlier step's gradient too
+        self.ever_got = False
+        self.ever_moved = False
+        self.ever_pushed = False  # by a gradient that was not all zero
+
+
+@dataclass(slots=True)
+class Numbers:
+    """Norms of one step, by parameter, in rows that may still be on their device."""
+
+    left: list[tuple[Sequence[int], Row]] = field(default_factory=list)
+    at_step: list[tuple[Sequence[int], Row]] = field(default_factory=list)
+    norms: list[tuple[Sequence[int], Row]] = field(default_factory=list)  # of the parameters
+    changes: list[tuple[Sequence[int], Row]] = field(default_factory=list)
+    stepped: set[int] = field(default_factory=set)  # parameters that an optimizer stepped
+    stale: set[int] = field(default_factory=set)
+    scale: Row | None = None  # that a gradient scaler multiplied the loss by
+    found_inf: Row | None = None  # a fused optimizer leaves the step out where this is not 0
+    scaled_at_step: bool = False
+
+
+class Weights:
+    """All parameters."""
+
+    def __init__(self, measures: Measures) -> None:
+        self.all: list[Weight] = []
+        self.are_spread = False  # over several machines: every one of them must measure
+        self._measures = measures
+        self._index: dict[int, int] = {}
+        self._hooked: set[int] = set()
+        self._before: dict[int, Tensor] = {}  # values before the optimizer's step
+
+    def add(self, parameter: nn.Parameter) -> int:
+        """Return a parameter's index, new or known."""
+        index = self._index.get(id(parameter))
+        if index is None:
+            index = self._index[id(parameter)] = len(self.all)
+            self.all.append(Weight(parameter))
+            self.are_spread |= is_spread(parameter)
+        return index
+
+    def known(self, parameters: Iterable[Tensor]) -> list[int]:
+        """Return the indices of those parameters that are under audit."""
+        found = (self._index.get(id(one)) for one in parameters)
+        return [one for one in found if one is not None]
+
+    def attach(self, recorder: "Recorder", stack: ExitStack) -> None:
+        """Put a hook on every parameter that asks for a gradient and has none yet."""
+        for index, weight in enumerate(self.all):
+            parameter = weight.parameter
+            if index in self._hooked or not parameter.requires_grad or is_lazy(parameter):
+                continue
+            if parameter.is_leaf:
+                self._hooked.add(index)
+                hook = Accumulated(recorder, index)
+                handle = parameter.register_post_accumulate_grad_hook(hook)  # type: ignore[no-untyped-call]
+                stack.callback(handle.remove)
+                # An optimizer that steps in such a hook clears the gradient: be there first.
+                hooks = cast(OrderedDict[int, object], parameter._post_accumulate_grad_hooks)
+                hooks.move_to_end(handle.id, last=False)
+
+    def arrived(self, index: int, numbers: Numbers) -> None:
+        """Note that a gradient was added to a parameter's `.grad`."""
+        weight = self.all[index]
+        mark = _mark(weight.parameter.grad)
+        added = weight.last is not None and mark == (weight.last[0], weight.last[1] + 1)
+        weight.is_stale = added and (weight.is_stale or weight.is_spent)
+        weight.is_spent = False
+        weight.last = mark
+        weight.ever_got = True
+        if len(weight.parameter._post_accumulate_grad_hooks or ()) > 1:
+            # Somebody else acts on it now, and may clear it.
+            self._gradients(numbers.left, [index])
+
+    def were_cleared(self, indices: Iterable[int]) -> bool:
+        """Whether all gradients that came in a step are gone without a step."""
+        some = False
+        for index in indices:
+            weight, some = self.all[index], True
+            gradient = weight.parameter.grad
+            if gradient is None:
+                continue
+            if _mark(gradient) == weight.left or gradient.is_sparse or gradient.any():
+                return False
+        return some
+
+    def after_backward(self, indices: Iterable[int], numbers: Numbers) -> None:
+        """Measure the gradients as a backward has left them."""
+        self._gradients(numbers.left, indices)
+
+    def before_step(self, own: Sequence[int], arrived: set[int], numbers: Numbers) -> None:
+        """Measure the gradients as the optimizer finds them, where they differ from before."""
+        fresh = [index for index in own if index in arrived]
+        numbers.stepped.update(own)
+        numbers.stale.update(index for index in fresh if self.all[index].is_stale)
+        changed = [
+            index
+            for index in fresh
+            if self.all[index].parameter.grad is not None
+            and _mark(self.all[index].parameter.grad) != self.all[index].left
+        ]
+        if changed:
+            left = {index: self.all[index].left for index in changed}
+            self._gradients(numbers.at_step, changed)
+            for index, mark in left.items():
+                self.all[index].left = mark
+
+    def keep(self, own: Sequence[int], numbers: Numbers) -> None:
+        """Measure all parameters, and keep the values of those that are about to change."""
+        if not numbers.norms:
+            everyone = [
+                index for index, weight in enumerate(self.all) if not is_lazy(weight.parameter)
+            ]
+            self._measure(numbers.norms, everyone, [self.all[one].parameter for one in everyone])
+        with torch.no_grad():
+            for index in own:
+                parameter = self.all[index].parameter
+                if not parameter.requires_grad:
+                    continue
+                value = flat(parameter.detach()) if is_usual(parameter) else parameter.detach()
+                before = self._before.get(index)
+                if before is not None and before.shape == value.shape and is_usual(before):
+                    before.copy_(value)
+                else:
+                    self._before[index] = value.clone()
+
+    def after_step(self, own: Sequence[int], numbers: Numbers, *, whole: bool) -> None:
+        """Measure what the step has changed; gradients that lie there from now on are spent."""
+        for index in own:
+            weight = self.all[index]
+            weight.is_spent = True
+            weight.last = _mark(weight.parameter.grad)
+        if not whole:
+            return
+        rest = []
+        for index in own:
+            parameter, before = self.all[index].parameter, self._before.get(index)
+            if before is None:
+                continue
+            if parameter.device.type == "cpu" and is_usual(parameter):
+                found = self._measures.change(before, flat(parameter.detach()))
+                numbers.changes.append(((index,), Row(found)))
+            else:
+                rest.append((index, parameter.detach() - before))
+        self._measure(numbers.changes, [one for one, _ in rest], [change for _, change in rest])
+
+    def let_go(self) -> None:
+        """Free the values that were kept."""
+        self._before.clear()
+
+    def _gradients(self, rows: list[tuple[Sequence[int], Row]], indices: Iterable[int]) -> None:
+        found, gradients = [], []
+        for index in indices:
+            weight = self.all[index]
+            gradient = weight.parameter.grad
+            if gradient is not None:
+                weight.left = _mark(gradient)
+                found.append(index)
+                gradients.append(gradient)
+        self._measure(rows, found, gradients)
+
+    def _measure(
+        self, rows: list[tuple[Sequence[int], Row]], indices: list[int], tensors: list[Tensor]
+    ) -> None:
+        """Put a row of norms for each group of tensors that can be measured at once."""
+        groups: dict[object, list[tuple[int, Tensor]]] = {}
+        for index, tensor in zip(indices, tensors, strict=True):
+            spread = is_spread(tensor)
+            usable = tensor.detach() if spread or is_usual(tensor) else plain(tensor)
+            if usable is not None and usable.numel():
+                groups.setdefault((spread, usable.device), []).append((index, usable))
+            elif usable is not None:
+                rows.append(((index,), Row((0.0,))))
+        for group in groups.values():
+            names, values = [one for one, _ in group], [value for _, value in group]
+            rows.append((names, self._norms(values)))
+
+    def _norms(self, tensors: list[Tensor]) -> Row:
+        if is_spread(tensors[0]):
+            # One collective for all of them.
+            norms = torch.stack(torch._foreach_norm(tensors))
+            return self._measures.boards.put(norms.full_tensor())  # type: ignore[attr-defined]
+        if tensors[0].device.type != "cpu":
+            wide = None if tensors[0].device.type == "mps" else torch.float64
+            return self._measures.boards.put(torch.stack(torch._foreach_norm(tensors, dtype=wide)))
+        by_type: dict[torch.dtype, list[int]] = {}
+        for at, tensor in enumerate(tensors):
+            by_type.setdefault(tensor.dtype, []).append(at)
+        found = [0.0] * len(tensors)
+        for places in by_type.values():
+            quick = torch.stack(torch._foreach_norm([tensors[at] for at in places])).tolist()
+            for at, norm in zip(places, quick, strict=True):
+                if not _SMALL < norm < _LARGE and not (norm == 0.0 and tensors[at].numel() == 1):
+                    norm, _ = self._measures.norm(flat(tensors[at]))
+                found[at] = norm
+        return Row(found)
+
+
+def _mark(tensor: Tensor | None) -> Mark | None:
+    return None if tensor is None else (id(tensor), tensor._version)

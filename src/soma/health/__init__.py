@@ -1,0 +1,49 @@
+"""Judges what an audit measured: numbers to findings, without torch.
+
+`judge` is a pure function of `Measurements` and `Thresholds`; read it first, then `rules/`.
+"""
+
+from soma.health._explain import explain, flags
+from soma.health._explanation import Explanation
+from soma.health._finding import Certainty, FilterReport, Finding, Verdict
+from soma.health._judge import judge
+from soma.health._numbers import (
+    METRICS,
+    ChannelSnapshot,
+    Measurements,
+    Origin,
+    Series,
+    Status,
+    Step,
+    Unit,
+    UnitId,
+)
+from soma.health._numbers_json import measurements_from_rows, measurements_to_rows
+from soma.health._report import AuditReport
+from soma.health._rollup import rollup
+from soma.health._thresholds import Thresholds
+
+__all__ = [
+    "METRICS",
+    "AuditReport",
+    "Certainty",
+    "ChannelSnapshot",
+    "Explanation",
+    "FilterReport",
+    "Finding",
+    "Measurements",
+    "Origin",
+    "Series",
+    "Status",
+    "Step",
+    "Thresholds",
+    "Unit",
+    "UnitId",
+    "Verdict",
+    "explain",
+    "flags",
+    "judge",
+    "measurements_from_rows",
+    "measurements_to_rows",
+    "rollup",
+]

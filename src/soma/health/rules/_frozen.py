@@ -1,0 +1,75 @@
+"""FROZEN: parameters that get a gradient and never change."""
+
+from soma.health._explanation import Explanation
+from soma.health._facts import Facts
+from soma.health._finding import Finding
+from soma.health._numbers import Unit, UnitId
+from soma.health._words import named, percent, several
+
+_PART_STEPS = 8  # steps before a part of a module that never moved is told of
+_LEAST_PART = 0.1  # of its elements; a bias before a normalisation gets nothing but rounding errors
+
+EXPLANATION = Explanation(
+    flag="FROZEN",
+    title="its weights get a gradient and never change",
+    measured="Which trainable parameters have a changed bit after each optimizer step.",
+    rule="No bit of the module's trainable parameters changed in any of at least `patience` "
+    "steps, though they got a gradient, and others moved. `requires_grad=False` is a choice, "
+    "shown as a status and never a flag.",
+    thresholds=("patience",),
+    source="https://github.com/pytorch/pytorch/issues/40983 and kin: an optimizer that was built "
+    "before a layer was replaced.",
+    helps=(
+        "make the optimizer after the last change to the modules, `g.make_optimizer(...)`",
+        "look for a parameter group with `lr=0`, or a scheduler that brings it there",
+        "bfloat16 weights round small steps away: keep a float32 copy for the optimizer",
+        "if it is meant, say so: `parameter.requires_grad_(False)`",
+    ),
+)
+
+
+def frozen(facts: Facts) -> list[Finding]:
+    """Find modules whose parameters should change and do not."""
+    if not any(moved > 0 for id in facts.holders for _, moved in facts.points(id, "moved")):
+        return []
+    still = {id: share for id in facts.holders if (share := _still(facts, id)) > 0}
+    whole = facts.outward([id for id, share in still.items() if share == 1])
+    found = [_finding(facts, facts.units[id], 1.0, outer) for id, outer in whole.items()]
+    parts = [id for id in still if id not in whole]
+    return found + [_finding(facts, facts.units[id], still[id], None) for id in sorted(parts)]
+
+
+def _still(facts: Facts, id: UnitId) -> float:
+    """Return the share of parameters that got a gradient and never moved."""
+    moved, grads = facts.points(id, "moved"), facts.points(id, "param_grad_norm")
+    pushed = [step for step, value in grads if value > 0]
+    if len(moved) < facts.thresholds.patience or len(pushed) < facts.thresholds.patience:
+        return 0.0
+    if not any(value for _, value in moved):
+        return 1.0
+    ever, reached = facts.points(id, "moved_ever"), facts.points(id, "pushed_ever")
+    if len(pushed) < _PART_STEPS or not ever or not reached:
+        return 0.0
+    part = reached[-1][1] - ever[-1][1]
+    return part if part > _LEAST_PART else 0.0
+
+
+def _finding(facts: Facts, unit: Unit, still: float, cause: UnitId | None) -> Finding:
+    points = facts.points(unit.id, "moved")
+    what = "none" if still == 1 else f"{percent(still)}"
+    return Finding(
+        flag="FROZEN",
+        unit=unit.id,
+        since=points[0][0],
+        certainty="certain" if still == 1 and len(points) > 4 else "likely",
+        why=f"{what} of its trainable parameters changed in any of {several(len(points), 'step')}, "
+        "though they got a gradient and others moved"
+        if still == 1
+        else f"{what} of its trainable parameters never changed in {several(len(points), 'step')}, "
+        "though they got a gradient",
+        meaning="it stays as it was built; what is below learns to live with it",
+        help=f"make the optimizer after {named(unit)} has its final parameters, and look for a "
+        "parameter group with `lr=0`; if it is meant, say `requires_grad_(False)`",
+        numbers={"still": still, "steps": float(len(points))},
+        cause=cause,
+    )

@@ -1,0 +1,85 @@
+"""UNOBSERVED and NO_DATA: what was not measured says so, for silence is not health."""
+
+from soma.health._explanation import Explanation
+from soma.health._facts import Facts, by_order
+from soma.health._finding import Finding
+from soma.health._numbers import Unit
+from soma.health._words import named
+
+EXPLANATIONS = (
+    Explanation(
+        flag="UNOBSERVED",
+        title="it ran, and could not be measured",
+        measured="Which numbers there are of a module: of its output, of the gradient at its "
+        "output, of its parameters.",
+        rule="A kind of number is missing that the other flags need. The reason stands in "
+        "brackets, as `compiled` or `script`.",
+        thresholds=(),
+        source="A promise of this library: no flag means measured and fine.",
+        helps=(
+            "audit before `torch.compile`, or compile with the audit off",
+            "return tensors, or containers of them, from `forward`",
+        ),
+    ),
+    Explanation(
+        flag="NO_DATA",
+        title="no step ran",
+        measured="The optimizer steps seen inside the audit.",
+        rule="There was none.",
+        thresholds=(),
+        source="A promise of this library: no flag means measured and fine.",
+        helps=(
+            "run training steps inside the `with` of the audit",
+            "for a loop of your own, give the optimizer: `soma.audit_modules(..., optimizer=opt)`",
+        ),
+    ),
+)
+
+
+def unobserved(facts: Facts) -> list[Finding]:
+    """Find units of which a verdict cannot be given, or not in full."""
+    units = sorted(facts.units.values(), key=by_order)
+    if not facts.measured.steps:
+        return [_no_data(one) for one in units]
+    return [_finding(facts, one, why) for one in units if (why := _why(facts, one)) is not None]
+
+
+def _why(facts: Facts, unit: Unit) -> str | None:
+    """Return what keeps a unit from being judged; None: nothing does."""
+    if unit.unobserved is not None:
+        return unit.unobserved
+    if not facts.steps:
+        return None if facts.fault(unit.id) else "no whole step"
+    output = bool(facts.points(unit.id, "act_norm") or facts.points(unit.id, "act_mean_abs"))
+    gradient = bool(facts.points(unit.id, "out_grad_norm"))
+    weights = any(value > 0 for _, value in facts.points(unit.id, "grads"))
+    if unit.trainable and weights and not gradient:
+        return "no output gradient" if facts.called(unit.id) else "used by its weights alone"
+    if unit.trainable or output:
+        return None
+    return "no output" if facts.called(unit.id) else "not called"
+
+
+def _finding(facts: Facts, unit: Unit, why: str) -> Finding:
+    return Finding(
+        flag=f"UNOBSERVED({why})",
+        unit=unit.id,
+        since=min((one.step for one in facts.measured.steps), default=0),
+        certainty="certain",
+        why=f"{why}: not all that the other flags need could be measured here",
+        meaning="it may be well or not, nothing here tells",
+        help=f"audit {named(unit)} uncompiled, with tensors as its outputs, to have it judged",
+    )
+
+
+def _no_data(unit: Unit) -> Finding:
+    return Finding(
+        flag="NO_DATA",
+        unit=unit.id,
+        since=0,
+        certainty="certain",
+        why="no optimizer step was seen",
+        meaning="nothing is known of it",
+        help="run training steps inside the `with` of the audit; a step ends at the optimizer's "
+        "step, so a loop of your own has to name its optimizer",
+    )
