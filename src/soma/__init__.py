@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from soma.engine import why
     from soma.graph import Graph
     from soma.integrations import sk
+    from soma.tracking import track_run
     from soma.training import DifferentiableFilter
+    from soma.viz import RunView, runs
 
 __version__ = "0.1.0"
 
@@ -27,7 +29,10 @@ _LATE = {
     "DifferentiableFilter": "soma.training",
     "ExecutionPlan": "soma.compiler",
     "Graph": "soma.graph",
+    "RunView": "soma.viz",
+    "runs": "soma.viz",
     "sk": "soma.integrations",
+    "track_run": "soma.tracking",
     "why": "soma.engine",
 }
 
@@ -42,10 +47,13 @@ __all__ = [
     "FilterMeta",
     "Graph",
     "Inputs",
+    "RunView",
     "StreamMode",
     "cache",
     "errors",
+    "runs",
     "sk",
+    "track_run",
     "why",
 ]
 

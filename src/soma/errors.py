@@ -13,6 +13,9 @@
     ├── InvalidOutput (TypeError)         an answer of a filter that breaks its contract
     ├── InputChanged (RuntimeError)       a filter that wrote to its input
     ├── InvalidCache (ValueError)         something that is no cache, or no size of one
+    ├── UnknownRun (LookupError)          a run directory that is not there
+    ├── RunNotWritten (OSError)           a run directory that does not take what is logged
+    ├── NotRecorded (LookupError)         something that the record of a run does not hold
     └── MissingExtra (ImportError)        an optional library that is not installed
 
     SomaWarning (UserWarning)
@@ -42,9 +45,12 @@ __all__ = [
     "NotAFilter",
     "NotFitted",
     "NotMaterialized",
+    "NotRecorded",
+    "RunNotWritten",
     "SomaError",
     "SomaWarning",
     "UnknownNode",
+    "UnknownRun",
     "UntrainedWarning",
     "did_you_mean",
     "listing",
@@ -105,6 +111,18 @@ class InputChanged(SomaError, RuntimeError):
 
 class InvalidCache(SomaError, ValueError):
     """What was given is no cache, or no size of one."""
+
+
+class UnknownRun(SomaError, LookupError):
+    """A run was asked for whose directory is not there."""
+
+
+class RunNotWritten(SomaError, OSError):
+    """A run directory does not take what is logged; the message names file and reason."""
+
+
+class NotRecorded(SomaError, LookupError):
+    """Something was asked of a run that its record does not hold."""
 
 
 class MissingExtra(SomaError, ImportError):

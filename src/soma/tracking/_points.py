@@ -18,7 +18,8 @@ class Timing:
     seconds: float
     cached: bool
     failed: bool = False
-    thread: int = 0  # numbered from 0 in the order they were seen
+    thread: int = 0  # the lowest number that no node had that was running beside it
+    error: str | None = None  # the name of what it raised
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,48 @@
+"""Reads the files of a run that are written whole, each into the type that it should hold."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
+
+from msgspec import convert
+
+from soma.core import Diagnostic, ModuleFlow
+from soma.files import read_json
+from soma.tracking._graph_record import GraphRecord
+from soma.tracking._layout import COMPILE, DIAGNOSTICS, GRAPH, MANIFEST, MODULES
+from soma.tracking._numbers import numbers_back
+from soma.tracking._points import Manifest
+from soma.tracking._status import newer
+
+T = TypeVar("T")
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Return what a run was started as; as all here, with an `OSError` or `ValueError` if not."""
+    manifest = _read(folder / MANIFEST, None, Manifest)
+    return replace(manifest, params=numbers_back(manifest.params))
+
+
+def read_graph(folder: Path) -> GraphRecord:
+    """Return nodes and edges."""
+    return _read(folder / GRAPH, None, GraphRecord)
+
+
+def read_modules(folder: Path) -> tuple[ModuleFlow, ...]:
+    """Return what was executed inside the nodes."""
+    return _read(folder / MODULES, "modules", tuple[ModuleFlow, ...])
+
+
+def read_diagnostics(folder: Path) -> tuple[Diagnostic, ...]:
+    """Return what the compiler found."""
+    return _read(folder / DIAGNOSTICS / COMPILE, "diagnostics", tuple[Diagnostic, ...])
+
+
+def _read(path: Path, part: str | None, to: type[T]) -> T:
+    found = read_json(path)
+    refusal = newer(found)
+    if refusal is not None:
+        raise ValueError(f"it {refusal}")
+    if part is not None and isinstance(found, dict):
+        found = found.get(part)
+    return convert(found, to)
