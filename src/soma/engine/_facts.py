@@ -22,6 +22,10 @@ def facts_of(
     seed: int | None,
     settings: str | None,
     call: tuple[Part, ...],
+    *,
+    targets: str | None,
+    state: str | None,
+    why: str | None,
 ) -> dict[str, object]:
     """Return what is compared, as plain data."""
     return {
@@ -31,11 +35,12 @@ def facts_of(
         "code": dict(what.code),
         "libraries": dict(what.libraries),
         "inputs": dict(inputs),
-        "targets": None,
-        "state": None,
+        "targets": targets,
+        "state": state,
         "seed": seed,
         "settings": settings,
         "call": list(call),
+        "why": why,
     }
 
 

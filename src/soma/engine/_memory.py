@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from functools import partial
 
-from soma.cache import Cache, Undigestible, digest
+from soma.cache import Cache, Recall, Undigestible, digest
 from soma.core import NodeId, Topology, has_module
 from soma.engine._cached import CachedCall, CachedRun
 from soma.engine._facts import refusal_of
@@ -23,6 +23,7 @@ class Memory:
         self.topology = topology
         self.reasons: dict[NodeId, str] = {}
         self._state_digests: dict[NodeId, str] = {}
+        self._recalls: dict[NodeId, Recall] = {}
 
     def around(
         self,
@@ -67,7 +68,7 @@ class Memory:
         filter = self.topology.nodes[one.node].filter
         return CachedCall(
             one.node,
-            filter,
+            self._recalls.setdefault(one.node, Recall(filter)),
             one.function,
             run,
             refusal=refusal_of(filter, run.seed),
