@@ -24,7 +24,7 @@ from soma.cache import (
 )
 from soma.core import Filter, NodeId
 from soma.engine._ambient import ambient
-from soma.engine._facts import UNKEYED, explained, facts_of, lost
+from soma.engine._facts import UNKEYED, explained, facts_of, lost, not_run
 from soma.engine._held import Given, Held, values_of
 from soma.engine._keys import Key, Part, Unkeyed
 from soma.engine._plain import FitCall, Function
@@ -46,6 +46,7 @@ class CachedRun:
     watches: bool  # the global generators; not while nodes run side by side
     settings: str | None = field(default_factory=ambient)
     moment: Moment = field(default_factory=Moment)
+    found: dict[NodeId, str] = field(default_factory=dict)  # the keys that led to answers
     flights: dict[str, "_Flight"] = field(default_factory=dict)
     lock: Lock = field(default_factory=Lock)
     _inputs: dict[int, Held] = field(default_factory=dict)
@@ -206,7 +207,8 @@ class CachedCall:
         if turn.found is None:
             self._explain(turn, _OUTPUT, turn.key)
         else:
-            self.run.reasons[self.node] = f"`{self.node}` did not run: its answer was stored"
+            self.run.found[self.node] = turn.key
+            self.run.reasons[self.node] = not_run(self.node)
 
     def _run(self, turn: Turn) -> object:
         return self.finish(turn, self._computed(turn))

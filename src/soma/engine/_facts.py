@@ -70,6 +70,11 @@ def explained(node: NodeId, facts: Facts, last: Record | None, *, first: bool) -
     return f"`{node}` ran: {_difference(facts, last.facts)}"
 
 
+def not_run(node: NodeId) -> str:
+    """Return in one line that a node had nothing to do."""
+    return f"`{node}` did not run: its answer was stored"
+
+
 def lost(node: NodeId, kind: str, became: str) -> str:
     """Return in one line that a node had to run because what it once stored is gone."""
     what = "answer" if kind == "output" else kind
