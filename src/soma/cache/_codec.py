@@ -7,6 +7,7 @@ it makes anything, and never imports, evaluates or unpickles.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import isfinite
 from struct import pack, unpack
 from typing import Any, TypeAlias
@@ -110,12 +111,20 @@ def decode_inline(text: bytes) -> object:
         Undecodable: it holds none.
     """
     try:
-        if len(text) > LONGEST:
-            raise ValueError("a text that is too long")
-        document = _document.decode(text)
+        document = _inline_document(text)
         return _read_document(document, document.blocks, copy=True)
     except Exception as error:
         raise Undecodable(f"this text is no value: {error}") from error
+
+
+@lru_cache(maxsize=512)
+def _inline_document(text: bytes) -> _Document:
+    """Return what a text holds, which nobody changes: the same few are read again and again."""
+    if len(text) > LONGEST:
+        raise ValueError("a text that is too long")
+    document = _document.decode(text)
+    _check_document(document)
+    return document
 
 
 def decode_blob(buffer: memoryview, *, copy: bool) -> object:
@@ -132,6 +141,7 @@ def decode_blob(buffer: memoryview, *, copy: bool) -> object:
     try:
         structure, blocks = _tensor_file.read(buffer)
         document = _document.decode(structure)
+        _check_document(document)
         if document.blocks:
             raise ValueError("blocks in two places")
         return _read_document(document, blocks, copy=copy)
@@ -175,9 +185,6 @@ def _write_item(item: Any) -> Any:
 
 def _read_document(document: _Document, blocks: Sequence[Buffer], *, copy: bool) -> object:
     """Put the rows together, first to last."""
-    if document.soma != FORMAT:
-        raise ValueError(f"format {document.soma} is not known here")
-    _check_extent(document)
     values: list[object] = []
     unused: list[Buffer | None] = list(blocks)
     for row in document.rows:
@@ -192,6 +199,13 @@ def _read_document(document: _Document, blocks: Sequence[Buffer], *, copy: bool)
         aside = tuple([_read_item(fact, ()) for fact in row.aside])
         values.append(put_together(row.kind, Stored(items, facts, block, aside, copy)))
     return _read_item(document.value, values)
+
+
+def _check_document(document: _Document) -> None:
+    """Raise if this is no document that can be read here."""
+    if document.soma != FORMAT:
+        raise ValueError(f"format {document.soma} is not known here")
+    _check_extent(document)
 
 
 def _check_extent(document: _Document) -> None:
