@@ -23,7 +23,6 @@ KEY = b"soma key 1:"
 LONGEST = 512  # bytes of an encoding that stands in another; the hash of a longer one does
 _ARRAYS = frozenset({"numpy.array", "torch.tensor", "torch.parameter"})  # described by str and int
 COPIED = 2_048  # bytes of a buffer that stand in an encoding, likewise
-MANY = 256 * 1024  # bytes from which threads pay
 
 
 class Undigestible(SomaError, ValueError):
@@ -132,5 +131,5 @@ def _block(block: Block | None) -> bytes:
 
 
 def _hash(data: Buffer) -> bytes:
-    threads = blake3.AUTO if len(data) >= MANY else 1
-    return blake3(data, max_threads=threads).digest()
+    # On one thread: a forked child would wait for ever for threads that its parent had.
+    return blake3(data).digest()
