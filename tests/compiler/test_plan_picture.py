@@ -38,7 +38,7 @@ def test_a_stretch_that_gradients_pass_stands_in_a_frame() -> None:
 def test_a_hostile_id_is_no_markup() -> None:
     """The picture of a plan is valid XML whatever its nodes are called."""
     g = Graph(cache=None)
-    g.node("</text><script>", Plain())
+    g.node("<text><script>", Plain())
     shown = g.compile()._repr_html_()
 
     assert parseString(shown).documentElement.tagName == "svg"
