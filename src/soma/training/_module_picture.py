@@ -3,6 +3,7 @@
 What flows between them only a run tells; in an `nn.Sequential` the order does.
 """
 
+import itertools
 from collections.abc import Iterator
 
 from torch import nn
@@ -71,7 +72,7 @@ class _Parts:
                 self.boxes.append(_box(key, name, child, group))
                 ends.append((key, key))
         if isinstance(module, nn.Sequential):
-            pairs = zip(ends, ends[1:], strict=False)
+            pairs = itertools.pairwise(ends)
             self.arrows += (Arrow(source=last, target=first) for (_, last), (first, _) in pairs)
         return ends[0][0], ends[-1][1]
 
