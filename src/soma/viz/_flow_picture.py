@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from soma.core._module_flow import FlowEdge, FlowNode, ModuleFlow
+from soma.core import FlowEdge, FlowNode, ModuleFlow
 from soma.draw import Arrow, Box, Diagram, Group, Sample, amount, diagram_picture, svg
 from soma.viz._graph_picture import UNNOTED, NodeNote, badges, outline, weights
 

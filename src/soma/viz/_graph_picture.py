@@ -6,7 +6,7 @@ from typing import Literal
 
 from soma.core import NodeId
 from soma.draw import Arrow, Badge, Box, Diagram, Ink, Sample, amount, diagram_picture, svg
-from soma.tracking._graph_record import GraphRecord, NodeRecord
+from soma.tracking import GraphRecord, NodeRecord
 from soma.viz._durations import duration
 
 
