@@ -7,7 +7,7 @@ stands, `_svg.py` writes it down. Those are loaded when they are first used.
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from soma.draw._cells import cells, printable, shortened, wrapped
+from soma.draw._cells import cells, one_line, printable, shortened, wrapped
 from soma.draw._tree import Tree
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ __all__ = [
     "cells",
     "diagram_picture",
     "fitted",
+    "one_line",
     "printable",
     "shortened",
     "svg",

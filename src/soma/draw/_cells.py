@@ -22,6 +22,11 @@ def printable(text: str) -> str:
     return "".join(char for char in _ESCAPES.sub("", text) if category(char) not in _DROPPED)
 
 
+def one_line(text: str) -> str:
+    """Return `text` printable, with one space for each stretch of spaces and line breaks."""
+    return printable(" ".join(text.split()))
+
+
 def cells(text: str) -> int:
     """Return how many columns a terminal gives to printable `text`."""
     return len(text) if text.isascii() else sum(map(_cell, text))

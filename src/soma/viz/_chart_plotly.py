@@ -13,7 +13,7 @@ from soma.viz._chart import Block, Blocks, Chart, Panel, Series
 from soma.viz._chart_layout import LINE, MARGIN, SMALL, SUBTITLE, TITLE, Place, laid_out
 from soma.viz._scale import Scale, clamped, scaled
 from soma.viz._signs import signs
-from soma.viz._words import fitted
+from soma.viz._words import line_of
 
 _NARROWEST = 660.0  # pixels: words are cut to fit it, a wider page only gives more room
 _TEXT, _LINE, _GRID = "#77808c", "#808a96", "rgba(128,138,150,0.25)"
@@ -114,7 +114,7 @@ class _Page:
             self.write(place.x, place.baseline + LINE * index, text, SMALL)
         values = [value for line in panel.series for value in line.y]
         down = scaled(panel.y, values, 5, rounded=True)
-        names = [fitted(tick.label, SMALL, place.width * 0.3) for tick in down.ticks]
+        names = [line_of(tick.label, SMALL, place.width * 0.3) for tick in down.ticks]
         widest = max((text_width(name, SMALL) for name in names), default=0.0)
         # Plotly writes numbers in its own way, and others when zoomed.
         indent = widest + 14 if panel.y.kind == "category" else max(widest + 14, 52.0)

@@ -10,7 +10,7 @@ from soma.viz._chart import Block, Blocks, Series, Style
 from soma.viz._chart_layout import SMALL, Place
 from soma.viz._scale import Scale, scaled
 from soma.viz._signs import Sign, signs
-from soma.viz._words import fitted
+from soma.viz._words import line_of
 
 _SIGNS = {"NaN": "✕", "Infinity": "▲", "-Infinity": "▼"}
 _APART = 9.0  # pixels between signs, so that each can be told
@@ -45,7 +45,7 @@ def plotted(place: Place) -> Iterator[Mark]:
     y = scaled(panel.y, heights, 5, rounded=True)
     lanes = panel.y.kind == "category"
     most = place.width * 0.3 if lanes else place.width * 0.5
-    names = [fitted(tick.label, SMALL, most) for tick in y.ticks]
+    names = [line_of(tick.label, SMALL, most) for tick in y.ticks]
     left = place.x + max((text_width(name, SMALL) for name in names), default=0.0) + 10
     x = _x_scale(place, left)
     spare = text_width(x.ticks[-1].label, SMALL) / 2 if x.ticks else 0.0
@@ -84,12 +84,12 @@ def _axes(field: _Field, names: list[str], place: Place) -> Iterator[Mark]:
     for tick in field.x.ticks:
         x = field.across(tick.value)
         yield Line(points=((x, field.bottom), (x, field.bottom + 4)), stroke="line")
-        label = fitted(tick.label, SMALL, max(room - 4, 40))
+        label = line_of(tick.label, SMALL, max(room - 4, 40))
         y = field.bottom + 16
         yield Text(x=x, y=y, text=label, size=SMALL, ink="muted", anchor="middle")
     if field.x.title:
         middle = (field.left + field.right) / 2
-        title = fitted(field.x.title, SMALL, field.right - field.left)
+        title = line_of(field.x.title, SMALL, field.right - field.left)
         y = field.bottom + 32
         yield Text(x=middle, y=y, text=title, size=SMALL, ink="muted", anchor="middle")
 
