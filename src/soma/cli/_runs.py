@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from soma.cli._cache import Refused, _line
-from soma.cli._show import Form, Row, show
+from soma.cli._show import Form, Refused, Row, form_options, show
+from soma.draw import one_line
 from soma.errors import SomaError, did_you_mean
 
 _FOUND = 1  # the exit code of `check` that found something wrong
@@ -25,25 +25,16 @@ def root_option(command: Callable[..., None]) -> Callable[..., None]:
                         help="The folder that holds `runs`.")(command)  # fmt: skip
 
 
-def _forms(command: Callable[..., None]) -> Callable[..., None]:
-    for option in (
-        click.option("--plain", "form", flag_value="plain", help="Print lines without a frame."),
-        click.option("--json", "form", flag_value="json", help="Print JSON."),
-    ):
-        command = option(command)
-    return command
-
-
 @click.command()
 @root_option
-@_forms
+@form_options
 def runs(root: str, form: Form) -> None:
     """List the runs, the newest first."""
     from soma.tracking import run_records
     from soma.viz import run_row
 
     if not Path(root).is_dir() and root != _ROOT:
-        raise Refused(_line(f"there is no folder {root}."))
+        raise Refused(f"there is no folder {root}.")
     records = run_records(root)
     rows: list[Row] = [run_row(record) for record in records]
     data = [
@@ -86,7 +77,7 @@ def graph(run: str, node: str | None, wanted: str | None, output: str | None, ro
     try:
         drawing = draw(node)
     except SomaError as error:
-        raise Refused(_line(error)) from None
+        raise Refused(error) from None
     if output is None:
         click.echo(drawing)
     else:
@@ -96,7 +87,7 @@ def graph(run: str, node: str | None, wanted: str | None, output: str | None, ro
 @click.command()
 @click.argument("run")
 @root_option
-@_forms
+@form_options
 def check(run: str, root: str, form: Form) -> None:
     """List what is wrong with the directory of RUN; exit with 1 if anything is.
 
@@ -121,22 +112,22 @@ def run_folder(run: str, root: str) -> Path:
         raise Refused("a run needs a name; `soma runs` lists them.")
     if "/" in run or os.sep in run or run in (".", ".."):
         if not Path(run).is_dir():
-            raise Refused(_line(f"there is no run directory at {run}."))
+            raise Refused(f"there is no run directory at {run}.")
         return Path(run).absolute()
     known = [record.id for record in run_records(root)]
     found = known[:1] if run == _LAST else [one for one in known if one == run]
     found = found or [one for one in known if one.startswith(run)]
     if len(found) > 1:
-        raise Refused(_line(f"{len(found)} runs below {root} begin with {run}; type more of it."))
+        raise Refused(f"{len(found)} runs below {root} begin with {run}; type more of it.")
     if not found:
         if Path(run).is_dir():
             return Path(run).absolute()
         near = did_you_mean(run, known)
-        raise Refused(_line(f"there is no run {run} below {root}.{near} `soma runs` lists them."))
+        raise Refused(f"there is no run {run} below {root}.{near} `soma runs` lists them.")
     try:
         return below(Path(root) / "runs", found[0])
     except ValueError as error:
-        raise Refused(_line(error)) from None
+        raise Refused(error) from None
 
 
 def write(output: str, content: str) -> None:
@@ -147,5 +138,5 @@ def write(output: str, content: str) -> None:
     try:
         write_atomically(str(path), [content.encode()])
     except OSError as error:
-        raise Refused(_line(f"{output} cannot be written: {error.strerror}.")) from None
-    click.echo(_line(f"wrote {output}"), err=True)
+        raise Refused(f"{output} cannot be written: {error.strerror}.") from None
+    click.echo(one_line(f"wrote {output}"), err=True)
