@@ -8,7 +8,7 @@ from collections import Counter
 from importlib import import_module
 from typing import Any, Literal
 
-from soma.draw._layout_plain import layers, plain_places, ranks
+from soma.draw._layout_plain import layers, plain_places, slots
 from soma.draw._layout_rows import chain_order, row_places
 from soma.draw._marks import Point
 from soma.draw._places import Area, Places, Route, Wanted, from_origin, middle
@@ -40,7 +40,7 @@ def places(wanted: Wanted) -> Places:
     if order is not None and sum(wanted.blocks[index].size[0] + 40 for index in order) > _PAGE:
         return row_places(wanted, order, _PAGE - 80)  # without margins and turns
     directions: tuple[Direction, ...] = ("leftright", "topbottom")
-    if len(wanted.blocks) > _SOME or _slots(wanted) > _SOME_SLOTS:
+    if len(wanted.blocks) > _SOME or slots(wanted) > _SOME_SLOTS:
         directions = (_likely_direction(wanted),)
     try:
         drawn = [_layered(wanted, direction) for direction in directions]
@@ -59,8 +59,8 @@ def _cost(width: float, height: float) -> float:
 
 
 def _likely_direction(wanted: Wanted) -> Direction:
-    ranks = layers(wanted)
-    deep, wide = len(ranks), max(map(len, ranks))
+    rows = layers(wanted)
+    deep, wide = len(rows), max(map(len, rows))
     down, across = _cost(wide * 150, deep * 90), _cost(deep * 190, wide * 75)
     return "topbottom" if down <= across else "leftright"
 
@@ -79,7 +79,7 @@ def _layered(wanted: Wanted, direction: Direction) -> Places:
     options: dict[str, object] = {
         "direction": direction,
         "effort": "fast"
-        if len(wanted.blocks) > _MANY or _slots(wanted) > _MANY_SLOTS
+        if len(wanted.blocks) > _MANY or slots(wanted) > _MANY_SLOTS
         else "balanced",
         "spacing": {**_SPACING, **_GAPS[direction]},
     }
@@ -99,12 +99,6 @@ def _layered(wanted: Wanted, direction: Direction) -> Places:
         ],
         [link.label for link in wanted.links],
     )
-
-
-def _slots(wanted: Wanted) -> int:
-    """Return how many layers the lines pass, all together: what a layout works on."""
-    rank = ranks(wanted)
-    return sum(abs(rank[link.target] - rank[link.source]) - 1 for link in wanted.links)
 
 
 def _crowding(wanted: Wanted) -> int:

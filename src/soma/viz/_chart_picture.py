@@ -71,7 +71,7 @@ def _key(key: Key, x: float, y: float) -> Iterator[Mark]:
         dashed = key.style == "dashed"
         yield Line(points=points, stroke=key.ink, thickness=2.5, dashed=dashed, title=key.name)
     else:
-        yield styled_block(x, y - 9, 14, 10, key.ink, key.style, key.name)
+        yield styled_block(x, y - 9, 14, 10, ink=key.ink, style=key.style, title=key.name)
         if key.style == "failed":
             yield Text(x=x + 7, y=y - 0.5, text="✕", size=SMALL, ink="page", anchor="middle")
     yield Text(x=x + SIGN, y=y, text=key.text, size=SMALL, ink="muted")

@@ -119,10 +119,7 @@ def _family(name: str) -> str:
 
 
 def _curve(record: RunRecord, name: str) -> Curve:
-    points = [
-        (float(index if point["step"] is None else point["step"]), float(point["value"]))
-        for index, point in enumerate(record.metric_series(name))
-    ]
+    points = [(float(point["step"]), float(point["value"])) for point in record.metric_series(name)]
     points.sort(key=lambda point: point[0])
     values = [value for _, value in points]
     odd = [step for step, value in points if not math.isfinite(value)]
