@@ -78,7 +78,7 @@ class Recall:
         return found
 
     def _is_plain(self) -> bool:
-        """Can nothing that counts change but by another object in its place?"""
+        """Whether whatever counts can only change by another object in its place."""
         filter = self.filter
         torch = loaded("torch")
         if torch is not None and isinstance(filter, torch.nn.Module):
@@ -94,6 +94,6 @@ class Recall:
 
 
 def _has_slots(cls: type) -> bool:
-    """Do instances keep attributes where `vars` does not look?"""
+    """Whether instances keep attributes where `vars` does not look."""
     ours = cls.__mro__[: cls.__mro__.index(Filter)]
     return any(vars(base).get("__slots__") for base in ours)

@@ -13,7 +13,7 @@ from soma.core import NodeId
 from soma.engine._keys import Key, Part
 from soma.engine._program import Program
 
-MOST = 4_096  # inputs remembered
+_MOST = 4_096  # inputs remembered
 
 
 class Stop(NamedTuple):
@@ -69,6 +69,6 @@ class Routes:
         """Remember a run that found the answers of all nodes."""
         leaves = tuple(keys[leaf] or "" for leaf, _ in self.program.exits)
         facts = [stop.facts(moment) for stop in self._stops]
-        if facts != self._facts or len(self._leaves) >= MOST:
+        if facts != self._facts or len(self._leaves) >= _MOST:
             self._facts, self._leaves = facts, {}
         self._leaves[start] = leaves

@@ -1,6 +1,7 @@
-"""Files that survive a crash of who writes them, and reading files of unknown origin.
+"""Writes files that survive a crash of the writer, and reads files of unknown origin.
 
 `_atomic.py` writes a file whole, `_append.py` line by line; `_read.py` reads both again.
+`_below.py` turns a name that somebody gave into a path that stays inside a folder.
 """
 
 from soma.files._append import Appender

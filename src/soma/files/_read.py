@@ -5,15 +5,18 @@ from pathlib import Path
 import msgspec
 
 _MOST_BYTES = 16 << 20  # of a file that is read whole
-_MOST_LINE = 1 << 20
-_MOST_DEPTH = 100
+_MOST_LINE = 1 << 20  # bytes
+_MOST_DEPTH = 100  # of lists and objects in each other
 
 
 def read_lines(path: str | Path) -> list[bytes]:
     """Return the whole lines of a file that others may be appending to.
 
-    Left out are an unfinished last line, empty ones, and those over 1 MB. A file that is
+    Left out are an unfinished last line, empty ones, and those over 1 MiB. A file that is
     missing, or is no file, has none.
+
+    Raises:
+        OSError: it cannot be read.
     """
     path = Path(path)
     if not path.is_file():  # a pipe of that name would never end

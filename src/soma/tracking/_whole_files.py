@@ -1,4 +1,8 @@
-"""Reads the files of a run that are written whole, each into the type that it should hold."""
+"""Reads the files of a run that are written whole, each into the type that it should hold.
+
+Each function takes the run's directory, and raises `OSError` where the file cannot be read and
+`ValueError` where it holds something else.
+"""
 
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +22,7 @@ T = TypeVar("T")
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """Return what a run was started as; as all here, with an `OSError` or `ValueError` if not."""
+    """Return what a run was started as."""
     manifest = _read(folder / MANIFEST, None, Manifest)
     return replace(manifest, params=numbers_back(manifest.params))
 
