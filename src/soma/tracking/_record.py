@@ -134,7 +134,6 @@ class RunRecord:
                 start=line.start,
                 seconds=line.seconds,
                 cached=line.cached,
-                failed=line.error is not None,
                 thread=line.thread,
                 error=line.error,
             )

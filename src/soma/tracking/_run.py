@@ -12,9 +12,9 @@ from pathlib import Path
 from secrets import token_hex
 from time import perf_counter
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
-from msgspec import json
+from msgspec import json, to_builtins
 
 from soma.core import Diagnostic, ModuleFlow
 from soma.errors import InvalidInput, RunNotWritten
@@ -82,7 +82,7 @@ def start_run(
             environment=surroundings,
         )
         write_status(own, process, now, None, ended=False)
-        _write(own / MANIFEST, {"format": FORMAT, **_fields(manifest)})
+        _write(own / MANIFEST, {"format": FORMAT, **to_builtins(manifest)})
         return Run(own, manifest, process, durable=durable)
     except OSError as error:
         raise _not_written(folder, error) from error
@@ -159,7 +159,7 @@ class Run:
 
     def record_graph(self, record: GraphRecord) -> None:
         """Keep nodes and edges, in place of those kept before."""
-        _write_whole(self.dir / GRAPH, {"format": FORMAT, **_fields(record)})
+        _write_whole(self.dir / GRAPH, {"format": FORMAT, **to_builtins(record)})
 
     def record_modules(self, flows: Iterable[ModuleFlow]) -> None:
         """Keep what was executed inside the nodes, in place of what was kept before."""
@@ -235,10 +235,6 @@ def _new_directory(folder: Path) -> Path:
         with suppress(FileExistsError):
             own.mkdir(0o700)
             return own
-
-
-def _fields(value: object) -> dict[str, Any]:
-    return {name: getattr(value, name) for name in value.__dataclass_fields__}  # type: ignore[attr-defined]
 
 
 def _write(path: Path, value: object) -> None:
