@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from soma.draw import Ink
+from soma.draw import Ink, counted
 from soma.errors import NotRecorded, did_you_mean, listing
 from soma.tracking import RunRecord
 from soma.viz._chart import Axis, Chart, Panel, Series
@@ -102,7 +102,7 @@ def _remark(curve: Curve, alone: bool) -> str:
     name = "" if alone else f" of {curve.name}"
     parts = []
     if curve.odd:
-        many = "1 point" if curve.odd == 1 else f"{curve.odd:,} points"
+        many = counted(curve.odd, "point")
         first = "at" if curve.odd == 1 else "first at"
         parts.append(f"{many}{name} not finite, {first} step {curve.first_odd:g}.")
     if len(curve.steps) < curve.logged:
