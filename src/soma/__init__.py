@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from soma.compiler import CompileMode, Compiler, ExecutionPlan
     from soma.core import Diagnostic
     from soma.engine import why
-    from soma.graph import Graph
+    from soma.graph import Graph, preflight
     from soma.integrations import sk
     from soma.tracking import track_run
     from soma.training import DifferentiableFilter
@@ -29,6 +29,7 @@ _LATE = {
     "DifferentiableFilter": "soma.training",
     "ExecutionPlan": "soma.compiler",
     "Graph": "soma.graph",
+    "preflight": "soma.graph",
     "RunView": "soma.viz",
     "runs": "soma.viz",
     "sk": "soma.integrations",
@@ -51,6 +52,7 @@ __all__ = [
     "StreamMode",
     "cache",
     "errors",
+    "preflight",
     "runs",
     "sk",
     "track_run",

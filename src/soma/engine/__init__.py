@@ -8,7 +8,7 @@ adds modules.
 from soma.engine._describe import describe
 from soma.engine._keys import Key, NoKey, Part, Unkeyed
 from soma.engine._program import Call, Instruction, Program, lower
-from soma.engine._rows import check_rows, row_count
+from soma.engine._rows import check_rows, chunks, row_count
 from soma.engine._run import Extras, run, run_observed, run_slots, watched
 from soma.engine._runner import Bind, Runner
 from soma.engine._seeding import generators_kept, seeded
@@ -29,6 +29,7 @@ __all__ = [
     "Stream",
     "Unkeyed",
     "check_rows",
+    "chunks",
     "describe",
     "generators_kept",
     "lower",
