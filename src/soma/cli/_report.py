@@ -5,8 +5,8 @@ from pathlib import Path
 
 import click
 
-from soma.cli._cache import Refused, _line
 from soma.cli._runs import root_option, run_folder, write
+from soma.cli._show import Refused
 
 
 @click.command()
@@ -33,7 +33,7 @@ def report(
     try:
         page = view.to_html(plotly=plotly, static=static)
     except SomaError as error:
-        raise Refused(_line(error)) from None
+        raise Refused(error) from None
     write(target, page)
     if show:
         webbrowser.open(Path(target).absolute().as_uri())
