@@ -5,6 +5,7 @@ missing or gives up, `_layout_plain.py` does it.
 """
 
 from collections import Counter
+from dataclasses import replace
 from importlib import import_module
 from typing import Any, Literal
 
@@ -24,6 +25,7 @@ _GAPS: dict[Direction, dict[str, float]] = {
 }
 _FRAME_PAD, _FRAME_TOP = 12.0, 34.0
 _CROWDED = 8
+_MOST_CROSSINGS = 250
 _CLEAR = 6.0  # beside a box, for graphlay lets a line touch one by a hair
 _SPACING = {
     "dummy_gap": 22.0,
@@ -36,6 +38,8 @@ _SPACING = {
 
 def places(wanted: Wanted) -> Places:
     """Return the layout of `wanted` that reads best on a page, the same on every run."""
+    if _crossings(wanted) > _MOST_CROSSINGS:
+        return _without_frames(wanted)
     order = chain_order(wanted)
     if order is not None and sum(wanted.blocks[index].size[0] + 40 for index in order) > _PAGE:
         return row_places(wanted, order, _PAGE - 80)  # without margins and turns
@@ -51,6 +55,27 @@ def places(wanted: Wanted) -> Places:
             return plain_places(wanted)
         raise
     return min(drawn, key=lambda one: _cost(one.width, one.height))
+
+
+def _crossings(wanted: Wanted) -> int:
+    """Count the lines that lead out of a frame or into one: each bends the whole layout."""
+    parents = [block.parent for block in wanted.blocks]
+    return sum(parents[link.source] != parents[link.target] for link in wanted.links)
+
+
+def _without_frames(wanted: Wanted) -> Places:
+    """Return a layout of the boxes alone; frames that interleave so much say nothing."""
+    shown = [index for index, block in enumerate(wanted.blocks) if not block.frame]
+    new = {index: at for at, index in enumerate(shown)}
+    blocks = tuple(replace(wanted.blocks[index], parent=None) for index in shown)
+    links = tuple(
+        replace(link, source=new[link.source], target=new[link.target]) for link in wanted.links
+    )
+    found = places(Wanted(blocks=blocks, links=links))
+    areas: list[Area | None] = [None] * len(wanted.blocks)
+    for index, area in zip(shown, found.areas, strict=True):
+        areas[index] = area
+    return replace(found, areas=tuple(areas))
 
 
 def _cost(width: float, height: float) -> float:
