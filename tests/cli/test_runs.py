@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -189,3 +190,24 @@ def test_a_pipe_among_the_runs(root: Path) -> None:
     os.mkfifo(root / "runs" / "pipe")
 
     assert len(json.loads(command("runs", "--json", "--root", root).output)) == 2
+
+
+@pytest.mark.parametrize("name", ["x" * 10_000, "x/" * 10_000, "./" + "x" * 300])
+def test_a_name_that_no_file_has(name: str, root: Path) -> None:
+    """Exit code 2 and no traceback, for a run as for a root."""
+    for arguments in (("graph", name), ("check", name, "--root", name), ("runs", "--root", name)):
+        result = command(*arguments)
+
+        assert result.exit_code == 2
+        assert isinstance(result.exception, SystemExit)
+
+
+def test_last_is_a_run_that_can_be_opened(root: Path, tmp_path_factory: Any) -> None:
+    """A link to elsewhere is passed over, however new it is."""
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    (elsewhere / "file").touch()
+    os.utime(elsewhere, (2**32, 2**32))
+    (root / "runs" / "linked").symlink_to(elsewhere)
+
+    assert ids(root)[0] == "linked"
+    assert command("check", "last", "--root", root).output == "nothing is wrong\n"

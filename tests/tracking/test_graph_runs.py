@@ -194,7 +194,7 @@ def test_the_inside_of_modules_is_read_back(tmp_path: Path) -> None:
         detail="",
         share=1.0,
     )
-    edge = FlowEdge(source="input", target="a", cut="detach", share=0.5)
+    edge = FlowEdge(source="a", target="a", cut="detach", share=0.5)
     flow = ModuleFlow(
         node="n",
         class_name="Net",

@@ -66,7 +66,8 @@ class MergedFlow:
     def _add(self, record: Record) -> None:
         self._calls += 1
         self._size = _size(record.module.parameters())
-        taken = {*record.paths.values(), *self._ids}
+        # A module that is nobody's part goes by the name of its class.
+        taken = {*record.paths.values(), type(record.module).__name__, *self._ids}
         for step in record.steps:
             if step.key not in self._known:
                 known = _describe(step, taken)

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -30,10 +31,11 @@ def root_option(command: Callable[..., None]) -> Callable[..., None]:
 @form_options
 def runs(root: str, form: Form) -> None:
     """List the runs, the newest first."""
+    from soma.files import is_folder
     from soma.tracking import run_records
     from soma.viz import run_row
 
-    if not Path(root).is_dir() and root != _ROOT:
+    if not is_folder(root) and root != _ROOT:
         raise Refused(f"there is no folder {root}.")
     records = run_records(root)
     rows: list[Row] = [run_row(record) for record in records]
@@ -105,22 +107,26 @@ def check(run: str, root: str, form: Form) -> None:
 
 def run_folder(run: str, root: str) -> Path:
     """Return the directory of a run that was named on the command line, or refuse."""
-    from soma.files import below
+    from soma.files import below, is_folder
     from soma.tracking import run_records
 
     if not run or "\0" in run:
         raise Refused("a run needs a name; `soma runs` lists them.")
     if "/" in run or os.sep in run or run in (".", ".."):
-        if not Path(run).is_dir():
+        if not is_folder(run):
             raise Refused(f"there is no run directory at {run}.")
         return Path(run).absolute()
     known = [record.id for record in run_records(root)]
-    found = known[:1] if run == _LAST else [one for one in known if one == run]
+    if run == _LAST:
+        for one in known:
+            with suppress(ValueError):  # a link to elsewhere is listed, and is not the last run
+                return below(Path(root) / "runs", one)
+    found = [one for one in known if one == run]
     found = found or [one for one in known if one.startswith(run)]
     if len(found) > 1:
         raise Refused(f"{len(found)} runs below {root} begin with {run}; type more of it.")
     if not found:
-        if Path(run).is_dir():
+        if is_folder(run):
             return Path(run).absolute()
         near = did_you_mean(run, known)
         raise Refused(f"there is no run {run} below {root}.{near} `soma runs` lists them.")

@@ -1,5 +1,7 @@
 """Reads files of unknown origin: bounded in size and depth, and nothing in them is run."""
 
+import os
+import sys
 from pathlib import Path
 
 import msgspec
@@ -7,6 +9,12 @@ import msgspec
 _MOST_BYTES = 16 << 20  # of a file that is read whole
 _MOST_LINE = 1 << 20  # bytes
 _MOST_DEPTH = 100  # of lists and objects in each other
+_MOST_NUMBER = int(sys.float_info.max)
+
+
+def is_folder(path: str | Path) -> bool:
+    """Whether a path leads to a folder; one that the system refuses to follow does not."""
+    return os.path.isdir(path)  # noqa: PTH112 - `Path.is_dir` raises for a name that is too long
 
 
 def read_lines(path: str | Path) -> list[bytes]:
@@ -49,7 +57,7 @@ def read_json(path: str | Path, *, most: int = _MOST_BYTES) -> object:
 
 
 def parse_json(data: bytes) -> object:
-    """Return the value of a text of JSON, in which numbers are finite.
+    """Return the value of a text of JSON, in which numbers are finite, as floats too.
 
     Raises:
         ValueError: it is no JSON, or nested too deeply.
@@ -60,6 +68,8 @@ def parse_json(data: bytes) -> object:
         raise ValueError(f"nested more than {_MOST_DEPTH} deep.") from None
     level = [value]
     for _ in range(_MOST_DEPTH):
+        if any(type(one) is int and abs(one) > _MOST_NUMBER for one in level):
+            raise ValueError("a number in it is too large.")
         level = [child for one in level for child in _inside(one)]
         if not level:
             return value

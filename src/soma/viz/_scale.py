@@ -11,6 +11,7 @@ _TICK_WIDTH = 64  # pixels of the x axis for each tick
 _Y_TICKS = 5
 _MINUS = "\N{MINUS SIGN}"
 _HUGE = 1e300  # beyond it a range may not be a float any more
+_TINY = 1e-300  # the same for a log scale
 _LARGE = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
@@ -151,7 +152,7 @@ def _seconds(axis: Axis, low: float, high: float, most: int) -> Scale:
 
 
 def _log(axis: Axis, low: float, high: float, most: int) -> Scale:
-    first = math.floor(math.log10(low) + 1e-9)
+    first = math.floor(math.log10(max(low, _TINY)) + 1e-9)
     last = max(first + 1, math.ceil(math.log10(high) - 1e-9))
     every = max(1, math.ceil((last - first) / most))
     ticks = tuple(Tick(10.0**power, _power(power)) for power in range(first, last + 1, every))
