@@ -15,10 +15,12 @@ if TYPE_CHECKING:
     from soma.compiler import CompileMode, Compiler, ExecutionPlan
     from soma.core import Diagnostic
     from soma.engine import why
-    from soma.graph import Graph
+    from soma.graph import Graph, preflight
     from soma.health import explain
     from soma.integrations import sk
+    from soma.tracking import track_run
     from soma.training import DifferentiableFilter
+    from soma.viz import RunView, runs
 
 __version__ = "0.1.0"
 
@@ -33,7 +35,11 @@ _LATE = {
     "Graph": "soma.graph",
     "audit_modules": "soma.audit",
     "explain": "soma.health",
+    "preflight": "soma.graph",
+    "RunView": "soma.viz",
+    "runs": "soma.viz",
     "sk": "soma.integrations",
+    "track_run": "soma.tracking",
     "why": "soma.engine",
 }
 
@@ -50,12 +56,16 @@ __all__ = [
     "FilterMeta",
     "Graph",
     "Inputs",
+    "RunView",
     "StreamMode",
     "audit_modules",
     "cache",
     "errors",
     "explain",
+    "preflight",
+    "runs",
     "sk",
+    "track_run",
     "why",
 ]
 

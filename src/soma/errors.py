@@ -17,6 +17,9 @@
     ├── InvalidMeasurements (ValueError)  data that does not tell what an audit measured
     ├── UnknownFlag (LookupError)         a flag that no rule gives
     ├── GradientHealthError (RuntimeError)  an audit that found something wrong
+    ├── UnknownRun (LookupError)          a run directory that is not there
+    ├── RunNotWritten (OSError)           a run directory that does not take what is logged
+    ├── NotRecorded (LookupError)         something that the record of a run does not hold
     └── MissingExtra (ImportError)        an optional library that is not installed
 
     SomaWarning (UserWarning)
@@ -49,10 +52,13 @@ __all__ = [
     "NotAFilter",
     "NotFitted",
     "NotMaterialized",
+    "NotRecorded",
+    "RunNotWritten",
     "SomaError",
     "SomaWarning",
     "UnknownFlag",
     "UnknownNode",
+    "UnknownRun",
     "UntrainedWarning",
     "did_you_mean",
     "listing",
@@ -125,6 +131,18 @@ class InvalidMeasurements(SomaError, ValueError):
 
 class UnknownFlag(SomaError, LookupError):
     """An explanation was asked for of a flag that no rule gives."""
+
+
+class UnknownRun(SomaError, LookupError):
+    """A run was asked for whose directory is not there."""
+
+
+class RunNotWritten(SomaError, OSError):
+    """A run directory does not take what is logged; the message names file and reason."""
+
+
+class NotRecorded(SomaError, LookupError):
+    """Something was asked of a run that its record does not hold."""
 
 
 class MissingExtra(SomaError, ImportError):

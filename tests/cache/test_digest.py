@@ -1,6 +1,7 @@
 """A digest tells values apart by type and content, and by nothing else."""
 
 import copy
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -310,3 +311,23 @@ OTHERS = [("ab",), ("b", "a"), ("a", "b", None), ("a", 1), (None, "b"), ()]
 def test_combined_digests_differ(other: tuple[str | int | None, ...]) -> None:
     """A key made of digests depends on each, on their order and on how many there are."""
     assert combine("a", "b") == combine("a", "b") != combine(*other)
+
+
+@pytest.mark.process
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_child_takes_digests_of_large_values() -> None:
+    """What the parent has started to hash with does not keep its child waiting."""
+    code = """
+import os, signal
+from soma.cache import digest
+value = bytes(3_000_000)
+known = digest(value)
+child = os.fork()
+if not child:
+    signal.alarm(20)
+    os._exit(0 if digest(value) == known else 1)
+print(os.waitpid(child, 0)[1])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stdout.strip() == "0"

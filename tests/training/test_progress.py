@@ -11,7 +11,8 @@ import torch
 
 from soma import Graph
 from soma.core import EpochFinished, StepFinished, TrainingFinished, TrainingStarted
-from soma.training._progress import Bar, Lines, Progress, progress_for
+from soma.training._progress import Bar, Lines, Progress
+from soma.training._progress_choice import progress_for
 from tests.training.filters import Dense, data
 
 X, Y = data()

@@ -11,6 +11,7 @@ from soma.cache._fingerprint import Identity, Unfingerprintable, identity
 from soma.cache._memory_store import MemoryStore
 from soma.cache._object_store import ObjectStore
 from soma.cache._open import DEFAULT, Default, open_store
+from soma.cache._recall import Moment, Recall
 from soma.cache._record import Record
 from soma.cache._registry import register_codec
 from soma.cache._store import Store
@@ -31,7 +32,9 @@ __all__ = [
     "Kept",
     "MemoryStore",
     "Missing",
+    "Moment",
     "ObjectStore",
+    "Recall",
     "Record",
     "Stats",
     "Store",

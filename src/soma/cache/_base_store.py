@@ -7,7 +7,9 @@ neither raises.
 
 import errno
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from secrets import randbelow
+from threading import Thread
 from warnings import warn
 
 from blake3 import blake3
@@ -29,7 +31,30 @@ from soma.errors import CacheWarning
 
 __all__ = ["BaseStore"]
 
+LARGE = 16_000_000  # bytes that are hashed on a thread while they are written
+
 _PASSING = {errno.EMFILE, errno.ENFILE}  # over as soon as somebody closes a file
+
+
+@contextmanager
+def _hashing(parts: Sequence[memoryview], *, aside: bool) -> Iterator[blake3]:
+    """Hash bytes, meanwhile on a thread if that pays; done at the end of the `with`."""
+    hasher = blake3()
+
+    def hash_all() -> None:
+        for part in parts:
+            hasher.update(part)
+
+    thread = Thread(target=hash_all) if aside else None
+    if thread is None:
+        hash_all()
+        yield hasher
+        return
+    thread.start()
+    try:
+        yield hasher
+    finally:
+        thread.join()
 
 
 class BaseStore:
@@ -114,12 +139,10 @@ class BaseStore:
         path = path_of("blob", check_hash(digest))
         parts = [memoryview(buffer).cast("B") for buffer in buffers if buffer.nbytes]
         size = sum(map(len, parts))
-        hasher = blake3()
-        for part in parts:
-            hasher.update(part)
-        wanted = self.writable and (self.max_size is None or size <= self.max_size)
-        if wanted and not self._has(path, size) and self._put(path, parts):
-            self.counts.blobs_written += 1
+        with _hashing(parts, aside=size >= LARGE) as hasher:
+            wanted = self.writable and (self.max_size is None or size <= self.max_size)
+            if wanted and not self._has(path, size) and self._put(path, parts):
+                self.counts.blobs_written += 1
         return hasher.hexdigest()
 
     def has_blob(self, digest: str) -> bool:

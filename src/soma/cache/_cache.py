@@ -49,7 +49,7 @@ class Cache:
         """
         try:
             if record.inline is not None:
-                return decode_inline(record.inline.encode("utf-8", "surrogatepass"))
+                return decode_inline(record.inline)
             blob = self.store.open_blob(record.digest, record.blob_hash)
             if blob is None:
                 raise Missing

@@ -7,9 +7,10 @@ it makes anything, and never imports, evaluates or unpickles.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import isfinite
 from struct import pack, unpack
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -103,17 +104,15 @@ def encode(value: object) -> Encoded:
     return Encoded(digest, None, blob, sum(map(len, blob)))
 
 
-def decode_inline(text: bytes) -> object:
+def decode_inline(text: str | bytes) -> object:
     """Return the value that a text holds.
 
     Raises:
         Undecodable: it holds none.
     """
     try:
-        if len(text) > LONGEST:
-            raise ValueError("a text that is too long")
-        document = _document.decode(text)
-        return _read_document(document, document.blocks, copy=True)
+        document = _inline_document(text)
+        return _put_together(document, document.blocks, copy=True)
     except Exception as error:
         raise Undecodable(f"this text is no value: {error}") from error
 
@@ -134,7 +133,7 @@ def decode_blob(buffer: memoryview, *, copy: bool) -> object:
         document = _document.decode(structure)
         if document.blocks:
             raise ValueError("blocks in two places")
-        return _read_document(document, blocks, copy=copy)
+        return _put_together(_read_document(document, len(blocks)), blocks, copy=copy)
     except Exception as error:
         raise Undecodable(f"this file is no value: {error}") from error
 
@@ -173,24 +172,61 @@ def _write_item(item: Any) -> Any:
     return item
 
 
-def _read_document(document: _Document, blocks: Sequence[Buffer], *, copy: bool) -> object:
-    """Put the rows together, first to last."""
+class _ReadRow(NamedTuple):
+    """One part of a value, checked: only what its items refer to is left to look up."""
+
+    kind: str
+    items: list[Item]
+    facts: tuple[Any, ...]
+    block: int | None
+    aside: tuple[Any, ...]
+
+
+class _ReadDocument(NamedTuple):
+    """A checked document, which nobody changes."""
+
+    rows: list[_ReadRow]
+    value: Item
+    blocks: Sequence[Buffer]
+
+
+@lru_cache(maxsize=512)
+def _inline_document(text: str | bytes) -> _ReadDocument:
+    """Return what a text holds: the same few are read again and again."""
+    if len(text) > LONGEST:
+        raise ValueError("a text that is too long")
+    document = _document.decode(text)
+    return _read_document(document, len(document.blocks))
+
+
+def _read_document(document: _Document, blocks: int) -> _ReadDocument:
+    """Check a document that has so many blocks."""
     if document.soma != FORMAT:
         raise ValueError(f"format {document.soma} is not known here")
     _check_extent(document)
+    used = [row.block for row in document.rows if row.block is not None]
+    if len(set(used)) != len(used) or not all(0 <= number < blocks for number in used):
+        raise ValueError("a block in two places, or in none")  # two arrays would share memory
+    rows = [
+        _ReadRow(
+            row.kind,
+            row.items,
+            tuple([_read_item(fact, ()) for fact in row.facts]),
+            row.block,
+            tuple([_read_item(fact, ()) for fact in row.aside]),
+        )
+        for row in document.rows
+    ]
+    return _ReadDocument(rows, document.value, document.blocks)
+
+
+def _put_together(document: _ReadDocument, blocks: Sequence[Buffer], *, copy: bool) -> object:
+    """Put the rows together, first to last."""
     values: list[object] = []
-    unused: list[Buffer | None] = list(blocks)
-    for row in document.rows:
-        block = None
-        if row.block is not None:
-            block = unused[row.block]
-            if block is None or row.block < 0:  # two arrays over one would write to each other
-                raise ValueError("a block in two places")
-            unused[row.block] = None
-        items = [_read_item(item, values) for item in row.items]
-        facts = tuple([_read_item(fact, ()) for fact in row.facts])
-        aside = tuple([_read_item(fact, ()) for fact in row.aside])
-        values.append(put_together(row.kind, Stored(items, facts, block, aside, copy)))
+    for kind, items, facts, number, aside in document.rows:
+        block = None if number is None else blocks[number]
+        whole = [_read_item(item, values) for item in items]
+        values.append(put_together(kind, Stored(whole, facts, block, aside, copy)))
     return _read_item(document.value, values)
 
 

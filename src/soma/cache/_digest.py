@@ -6,6 +6,7 @@ bytes of an array are never copied. The engine keys results by `digest` and `com
 """
 
 from collections.abc import Callable
+from functools import lru_cache
 from struct import Struct
 from typing import Any, TypeAlias
 
@@ -20,8 +21,8 @@ Digest: TypeAlias = str
 VALUE = b"soma value 1:"  # a new number here makes every stored entry a miss
 KEY = b"soma key 1:"
 LONGEST = 512  # bytes of an encoding that stands in another; the hash of a longer one does
+_ARRAYS = frozenset({"numpy.array", "torch.tensor", "torch.parameter"})  # described by str and int
 COPIED = 2_048  # bytes of a buffer that stand in an encoding, likewise
-MANY = 256 * 1024  # bytes from which threads pay
 
 
 class Undigestible(SomaError, ValueError):
@@ -73,6 +74,8 @@ def digest_flat(flat: Flat, *, unordered_dicts: bool = False) -> Digest:
 def _row(row: Row, known: list[bytes], unordered_dicts: bool) -> bytes:
     """Encode a row: how much there is of what, then each in turn."""
     parts, contents = row
+    if parts.kind in _ARRAYS and parts.block is not None:
+        return b"".join((_head(parts.kind, *parts.facts), _block(parts.block)))
     items = [known[item[0]] if type(item) is tuple else _scalar(item) for item in contents]
     if parts.kind in SORTED:
         items.sort()
@@ -81,6 +84,13 @@ def _row(row: Row, known: list[bytes], unordered_dicts: bool) -> bytes:
     facts = [_scalar(fact) for fact in parts.facts]
     head = b"(%d,%d:" % (len(facts), len(items))
     return b"".join((head, _text(parts.kind), *facts, *items, _block(parts.block)))
+
+
+@lru_cache(maxsize=1_024, typed=True)
+def _head(kind: str, *facts: Any) -> bytes:
+    """Encode what stands before the bytes of an array: shapes come again and again."""
+    encoded = b"".join(map(_scalar, facts))
+    return b"(%d,%d:%b%b" % (len(facts), 0, _text(kind), encoded)
 
 
 def _scalar(value: object) -> bytes:
@@ -121,5 +131,5 @@ def _block(block: Block | None) -> bytes:
 
 
 def _hash(data: Buffer) -> bytes:
-    threads = blake3.AUTO if len(data) >= MANY else 1
-    return blake3(data, max_threads=threads).digest()
+    # On one thread: a forked child would wait for ever for threads that its parent had.
+    return blake3(data).digest()

@@ -126,6 +126,13 @@ class FileStore(BaseStore):
         self.counts.blobs_read += 1
         return Blob(data)
 
+    def put_last(self, name: str, key: str) -> None:
+        """Remember the key of the last record of a class and node."""
+        if self.writable:
+            # Some file systems bring a file to the disk at once when it replaces another.
+            self._remove(path_of("last", name))
+        super().put_last(name, key)
+
     def read(self, entry: Entry) -> memoryview | None:
         """Return the bytes of a file, unchecked; None: it is gone."""
         if entry.kind == "temporary":

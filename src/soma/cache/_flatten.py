@@ -60,12 +60,14 @@ def flatten(value: object, *, storing: bool = False, foreign: Foreign | None = N
     """
     if type(value) in SCALARS:
         return Flat([], value)
+    stack: list[_Visit] = []
+    whole = _parts(value, stack, storing, foreign)
+    if SCALARS.issuperset(map(type, whole.items)):  # an array, or a short list: most values are
+        return Flat([Row(whole, whole.items)], (0,))
     rows: list[Row] = []
     known: dict[int, int] = {}  # by id, which is safe: rows and stack keep every item alive
-    stack: list[_Visit] = []
 
-    def enter(item: object) -> None:
-        parts = _parts(item, stack, storing, foreign)
+    def enter(item: object, parts: Parts) -> None:
         if SCALARS.issuperset(map(type, parts.items)):
             known[id(item)] = len(rows)
             rows.append(Row(parts, parts.items))
@@ -75,7 +77,7 @@ def flatten(value: object, *, storing: bool = False, foreign: Foreign | None = N
         known[id(item)] = OPEN
         stack.append(_Visit(item, parts, iter(parts.items), []))
 
-    enter(value)
+    enter(value, whole)
     while stack:
         visit = stack[-1]
         for item in visit.rest:
@@ -83,7 +85,7 @@ def flatten(value: object, *, storing: bool = False, foreign: Foreign | None = N
                 visit.items.append(item)
                 continue
             if id(item) not in known:
-                enter(item)
+                enter(item, _parts(item, stack, storing, foreign))
                 if stack[-1] is not visit:
                     break
             number = known[id(item)]

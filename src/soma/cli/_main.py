@@ -6,6 +6,8 @@ from soma import __version__
 from soma._extras import DIST
 from soma.cli._cache import cache
 from soma.cli._explain import explain
+from soma.cli._report import report
+from soma.cli._runs import check, graph, runs
 
 
 @click.group(
@@ -19,3 +21,7 @@ def main() -> None:
 
 main.add_command(cache)
 main.add_command(explain)
+main.add_command(runs)
+main.add_command(graph)
+main.add_command(report)
+main.add_command(check)

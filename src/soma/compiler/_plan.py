@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from soma.compiler._mode import CompileMode
 from soma.compiler._parts import Empty, Execute, Part, executes
 from soma.compiler._plan_json import read, written
+from soma.compiler._plan_picture import plan_svg
 from soma.core import Diagnostic, NodeId
 from soma.draw import Tree
 
@@ -39,6 +40,13 @@ class ExecutionPlan:
             ValueError: the text is no plan; the message names the first thing that is wrong.
         """
         return cls(*read(text))
+
+    def to_svg(self) -> str:
+        """Return the plan as a picture in SVG, without script."""
+        return plan_svg(self.root, self.mode, len(self.order))
+
+    def _repr_html_(self) -> str:
+        return self.to_svg()
 
     def __str__(self) -> str:
         reasons = {step.uncached for step in executes(self.root)}

@@ -18,6 +18,7 @@ from soma.core._event import (
     Tap,
     TrainingFinished,
     TrainingStarted,
+    Watcher,
 )
 from soma.core._expression import Chain, Composable, Expression, Fork, as_composable
 from soma.core._filter import (
@@ -30,6 +31,7 @@ from soma.core._filter import (
     needs_fit,
 )
 from soma.core._inputs import Inputs, per_root
+from soma.core._module_flow import FlowEdge, FlowKind, FlowNode, ModuleFlow
 from soma.core._topology import Inlined, Link, Node, NodeId, Topology, Wiring, snake_case
 
 __all__ = [
@@ -43,6 +45,9 @@ __all__ = [
     "Filter",
     "FilterKind",
     "FilterMeta",
+    "FlowEdge",
+    "FlowKind",
+    "FlowNode",
     "Fork",
     "Inlined",
     "Inputs",
@@ -51,6 +56,7 @@ __all__ = [
     "Link",
     "Listener",
     "Listeners",
+    "ModuleFlow",
     "Node",
     "NodeFailed",
     "NodeFinished",
@@ -63,6 +69,7 @@ __all__ = [
     "Topology",
     "TrainingFinished",
     "TrainingStarted",
+    "Watcher",
     "Wiring",
     "as_composable",
     "has_module",

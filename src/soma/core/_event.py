@@ -6,7 +6,7 @@ Whoever listens (a progress bar, a run directory, an audit) gets each event once
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 from soma.core._topology import NodeId
 
@@ -84,15 +84,34 @@ Listener = Callable[[Event], None]
 Tap = Callable[[NodeId, object], None]
 
 
+class Watcher(Protocol):
+    """Stands around the turns of nodes in training, in the runs that it wants."""
+
+    def wanted(self) -> bool:
+        """Whether the run that begins now is to be watched; asked once a run."""
+        ...
+
+    def turn(
+        self, node: NodeId, function: Callable[[object], object], x: object, *, has_extra: bool
+    ) -> object:
+        """Return what `function(x)` gives, with `has_extra` a pair of output and extras."""
+        ...
+
+
 class Listeners:
     """Who is told of the events and of the nodes' own outputs; empty means nobody asks."""
 
     def __init__(self) -> None:
         self.events: list[Listener] = []
         self.taps: list[Tap] = []
+        self.watchers: list[Watcher] = []
 
     def __bool__(self) -> bool:
         return bool(self.events or self.taps)
+
+    def __reduce__(self) -> tuple[type["Listeners"], tuple[()]]:
+        # A copy of a graph is watched by nobody, whoever watches the original.
+        return Listeners, ()
 
     def say(self, event: Event) -> None:
         """Hand one event to every listener."""
@@ -105,12 +124,19 @@ class Listeners:
             tap(node, value)
 
     @contextmanager
-    def listening(self, listener: Listener | None = None, tap: Tap | None = None) -> Iterator[None]:
+    def listening(
+        self,
+        listener: Listener | None = None,
+        tap: Tap | None = None,
+        watcher: Watcher | None = None,
+    ) -> Iterator[None]:
         """Listen inside a `with`: events to `listener`, every node's output to `tap`."""
         if listener is not None:
             self.events.append(listener)
         if tap is not None:
             self.taps.append(tap)
+        if watcher is not None:
+            self.watchers.append(watcher)
         try:
             yield
         finally:
@@ -118,3 +144,5 @@ class Listeners:
                 self.events.remove(listener)
             if tap is not None:
                 self.taps.remove(tap)
+            if watcher is not None:
+                self.watchers.remove(watcher)

@@ -1,6 +1,6 @@
 """Boxes and arrows, before anybody has said where they stand.
 
-`_arrange_boxes.py` finds the places, `_diagram_picture.py` makes the marks.
+`_layout.py` finds the places, `_diagram_picture.py` makes the marks.
 """
 
 from dataclasses import dataclass
@@ -44,10 +44,34 @@ class Arrow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """A frame around boxes, and around the frames whose `parent` it is."""
+
+    key: str
+    title: str
+    parent: str | None = None
+    badges: tuple[Badge, ...] = ()
+    tooltip: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """One entry of a legend: how something looks, and what that means."""
+
+    text: str
+    ink: Ink
+    dashed: bool = False
+    arrow: bool = False  # a line with a head; otherwise a box
+    small: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Diagram:
     """Boxes and arrows; they make no cycle."""
 
     title: str
+    subtitle: str = ""
     boxes: tuple[Box, ...]
     arrows: tuple[Arrow, ...]
-    groups: dict[str, str]  # group -> the title of its frame
+    groups: tuple[Group, ...] = ()
+    legend: tuple[Sample, ...] = ()

@@ -8,8 +8,8 @@ adds modules.
 from soma.engine._describe import describe
 from soma.engine._keys import Key, NoKey, Part, Unkeyed
 from soma.engine._program import Call, Instruction, Program, lower
-from soma.engine._rows import check_rows, row_count
-from soma.engine._run import Extras, run, run_observed, run_slots
+from soma.engine._rows import check_rows, chunks, row_count
+from soma.engine._run import Extras, run, run_observed, run_slots, watched
 from soma.engine._runner import Bind, Runner
 from soma.engine._seeding import generators_kept, seeded
 from soma.engine._stream import Stream
@@ -29,6 +29,7 @@ __all__ = [
     "Stream",
     "Unkeyed",
     "check_rows",
+    "chunks",
     "describe",
     "generators_kept",
     "lower",
@@ -38,6 +39,7 @@ __all__ = [
     "run_observed",
     "run_slots",
     "seeded",
+    "watched",
     "why",
     "without_gradients",
 ]

@@ -12,17 +12,19 @@ from warnings import warn
 
 from soma.cache import (
     Cache,
+    Identity,
     Missing,
+    Moment,
+    Recall,
     Record,
     Unfingerprintable,
     became,
     combine,
-    identity,
     last_name,
 )
 from soma.core import Filter, NodeId
 from soma.engine._ambient import ambient
-from soma.engine._facts import UNKEYED, explained, facts_of, lost
+from soma.engine._facts import UNKEYED, explained, facts_of, lost, not_run
 from soma.engine._held import Given, Held, values_of
 from soma.engine._keys import Key, Part, Unkeyed
 from soma.engine._plain import FitCall, Function
@@ -42,6 +44,9 @@ class CachedRun:
     seed: int | None
     reasons: dict[NodeId, str]  # why each node ran, or that it did not
     watches: bool  # the global generators; not while nodes run side by side
+    settings: str | None = field(default_factory=ambient)
+    moment: Moment = field(default_factory=Moment)
+    found: dict[NodeId, str] = field(default_factory=dict)  # the keys that led to answers
     flights: dict[str, "_Flight"] = field(default_factory=dict)
     lock: Lock = field(default_factory=Lock)
     _inputs: dict[int, Held] = field(default_factory=dict)
@@ -67,8 +72,12 @@ class Turn:
 
     given: Given
     refusal: str | None = None  # why nothing is looked up or kept
+    what: Identity | None = None
+    inputs: dict[NodeId, str] = field(default_factory=dict)  # digests, by where they come from
+    targets: str | None = None
+    call: tuple[Part, ...] = ()
     base: tuple[Part, ...] = ()  # what every key of this turn is made of
-    facts: dict[str, object] = field(default_factory=dict)
+    why: str | None = None
     state_key: str | None = None
     state: object = _ABSENT
     state_digest: str | None = None
@@ -79,12 +88,13 @@ class Turn:
 class CachedCall:
     """One node in a cached run."""
 
-    __slots__ = ("filter", "function", "key", "node", "number", "refusal", "run", "state_digest")
+    __slots__ = ("filter", "function", "key", "node", "number", "recall", "refusal", "run",
+                 "state_digest")  # fmt: skip
 
     def __init__(
         self,
         node: NodeId,
-        filter: Filter,
+        recall: Recall,
         function: Function,
         run: CachedRun,
         *,
@@ -94,7 +104,8 @@ class CachedCall:
         state_digest: Callable[[], str | None],
     ) -> None:
         self.node = node
-        self.filter = filter
+        self.recall = recall
+        self.filter: Filter = recall.filter
         self.function = function
         self.run = run
         self.refusal = refusal  # why its answers are never stored
@@ -160,28 +171,26 @@ class CachedCall:
         return held
 
     def _look(self, turn: Turn) -> None:
-        what = identity(self.filter)
-        given = turn.given
+        run, given = self.run, turn.given
+        turn.what = what = self.recall.identity(run.moment)
         read = given if isinstance(given, dict) else {"": given}
-        inputs = {name: _digest(held, "input", name) for name, held in read.items()}
+        turn.inputs = inputs = {name: _digest(held, "input", name) for name, held in read.items()}
         # A fan-in sees the names of what it reads; any other node does not.
         named = (
             [part for pair in inputs.items() for part in pair]
             if len(inputs) > 1
             else [*inputs.values()]
         )
-        extra = () if self.key is None else self.key.parts()
-        settings, drawn = ambient(), (self.run.seed, self.number)
-        turn.base = (what.digest, *drawn, settings, len(extra), *extra, *named)
-        turn.facts = facts_of(self.node, what, inputs, self.run.seed, settings, extra)
+        turn.call = extra = () if self.key is None else self.key.parts()
+        drawn = (run.seed, self.number)
+        turn.base = (what.digest, *drawn, run.settings, len(extra), *extra, *named)
         if isinstance(self.function, FitCall):
-            targets = _digest(self.run.hold(self.function.y), "labels")
-            turn.facts["targets"] = targets
-            turn.state_key = combine(_STATE, targets, *turn.base)
-            record = self.run.cache.find(turn.state_key)
+            turn.targets = _digest(run.hold(self.function.y), "labels")
+            turn.state_key = combine(_STATE, turn.targets, *turn.base)
+            record = run.cache.find(turn.state_key)
             if record is not None:
                 try:
-                    turn.state = self.run.cache.load(record)
+                    turn.state = run.cache.load(record)
                 except Missing:
                     record = None
             if record is None:
@@ -193,13 +202,13 @@ class CachedCall:
         self._look_for_output(turn)
 
     def _look_for_output(self, turn: Turn) -> None:
-        turn.facts["state"] = turn.state_digest
         turn.key = combine(_OUTPUT, turn.state_digest, *turn.base)
         turn.found = self.run.cache.find(turn.key)
         if turn.found is None:
             self._explain(turn, _OUTPUT, turn.key)
         else:
-            self.run.reasons[self.node] = f"`{self.node}` did not run: its answer was stored"
+            self.run.found[self.node] = turn.key
+            self.run.reasons[self.node] = not_run(self.node)
 
     def _run(self, turn: Turn) -> object:
         return self.finish(turn, self._computed(turn))
@@ -223,14 +232,13 @@ class CachedCall:
     def _keep_state(self, turn: Turn) -> None:
         if turn.state_key is None:
             return
-        kept = self.run.cache.keep(turn.state_key, turn.state, _STATE, turn.facts)
+        kept = self.run.cache.keep(turn.state_key, turn.state, _STATE, self._facts(turn))
         if kept.reason is None:
             self._note(turn, _STATE, turn.state_key)
         turn.state_digest = kept.digest
         if kept.digest is None:
             turn.refusal = f"what it learned has no digest: {kept.reason}"
         else:
-            turn.facts["state"] = kept.digest
             turn.key = combine(_OUTPUT, kept.digest, *turn.base)
             turn.found = self.run.cache.find(turn.key)
         if kept.reason is not None:
@@ -241,7 +249,7 @@ class CachedCall:
     def _kept(self, turn: Turn, result: object) -> Held:
         if turn.key is None:
             return Held(result)
-        kept = self.run.cache.keep(turn.key, result, _OUTPUT, turn.facts)
+        kept = self.run.cache.keep(turn.key, result, _OUTPUT, self._facts(turn))
         if kept.reason is not None:
             self.run.reasons[self.node] = (
                 f"`{self.node}` runs each time: its answer cannot be stored: {kept.reason}"
@@ -261,7 +269,7 @@ class CachedCall:
         except Missing:
             self._say(turn, lost(self.node, _OUTPUT, became(self.run.cache.store, turn.key)))
             result = self.missing(turn)(values_of(turn.given))
-            self.run.cache.keep(turn.key, result, _OUTPUT, turn.facts)
+            self.run.cache.keep(turn.key, result, _OUTPUT, self._facts(turn))
             return result
 
     def _note(self, turn: Turn, kind: str, key: str) -> None:
@@ -270,7 +278,23 @@ class CachedCall:
         self.run.cache.note_last(last_name(self.node), key)
 
     def _last_name(self, turn: Turn, kind: str) -> str:
-        return last_name(self.node, cast(str, turn.facts["class"]), kind)
+        assert turn.what is not None
+        return last_name(self.node, turn.what.class_name, kind)
+
+    def _facts(self, turn: Turn) -> dict[str, object]:
+        """Return what a record says of the turn, for those who ask why a later one ran."""
+        assert turn.what is not None
+        return facts_of(
+            self.node,
+            turn.what,
+            turn.inputs,
+            self.run.seed,
+            self.run.settings,
+            turn.call,
+            targets=turn.targets,
+            state=turn.state_digest,
+            why=turn.why,
+        )
 
     def _explain(self, turn: Turn, kind: str, key: str) -> None:
         cache = self.run.cache
@@ -279,10 +303,10 @@ class CachedCall:
             self._say(turn, lost(self.node, kind, became(cache.store, key)))
         else:
             then = None if last is None else cache.find(last)
-            self._say(turn, explained(self.node, turn.facts, then, first=last is None))
+            self._say(turn, explained(self.node, self._facts(turn), then, first=last is None))
 
     def _say(self, turn: Turn, text: str) -> None:
-        turn.facts["why"] = text
+        turn.why = text
         self.run.reasons[self.node] = text
 
 

@@ -22,6 +22,10 @@ def facts_of(
     seed: int | None,
     settings: str | None,
     call: tuple[Part, ...],
+    *,
+    targets: str | None,
+    state: str | None,
+    why: str | None,
 ) -> dict[str, object]:
     """Return what is compared, as plain data."""
     return {
@@ -31,11 +35,12 @@ def facts_of(
         "code": dict(what.code),
         "libraries": dict(what.libraries),
         "inputs": dict(inputs),
-        "targets": None,
-        "state": None,
+        "targets": targets,
+        "state": state,
         "seed": seed,
         "settings": settings,
         "call": list(call),
+        "why": why,
     }
 
 
@@ -63,6 +68,11 @@ def explained(node: NodeId, facts: Facts, last: Record | None, *, first: bool) -
     if last is None:
         return f"`{node}` ran: its last record is gone, so what changed since is not known"
     return f"`{node}` ran: {_difference(facts, last.facts)}"
+
+
+def not_run(node: NodeId) -> str:
+    """Return in one line that a node had nothing to do."""
+    return f"`{node}` did not run: its answer was stored"
 
 
 def lost(node: NodeId, kind: str, became: str) -> str:

@@ -6,6 +6,7 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from time import perf_counter
 from typing import cast
 
@@ -84,6 +85,20 @@ def run_observed(
     )
     observed = program._replace(instructions=watched, turns=turns_of(watched))
     return run(observed, inputs, extras, phase, names)
+
+
+def watched(program: Program, listeners: Listeners) -> Program:
+    """Return `program` with every turn in the hands of the watchers that want this run."""
+    for watcher in tuple(listeners.watchers):
+        if watcher.wanted():
+            inside = tuple(
+                one._replace(
+                    function=partial(watcher.turn, one.node, one.function, has_extra=one.has_extra)
+                )
+                for one in program.instructions
+            )
+            program = program._replace(instructions=inside, turns=turns_of(inside))
+    return program
 
 
 class _Told:

@@ -4,7 +4,6 @@ It knows nothing of torch. A room above may hand it a `bind` that says how some 
 answer; all the others are plain filters and answer by `forward(x, state)`.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -31,7 +30,7 @@ from soma.engine._plain import FitCall, PlainCall, guarded
 from soma.engine._program import Call, Program, lower
 from soma.engine._rows import check_rows
 from soma.engine._run import Extras, run, run_observed, run_slots
-from soma.engine._seeding import drawing
+from soma.engine._seeding import drawing, drawing_numbers
 from soma.engine._values import without_gradients
 from soma.errors import InvalidInput, NotFitted, listing
 
@@ -194,18 +193,22 @@ class Runner:
         seed: int | None = None,
     ) -> object:
         """Run a program without gradients, in the loop that the settings ask for."""
-        if self.memory is None:
+        memory = self.memory
+        if memory is None:
             return self._executed(program, inputs, extras, phase)
         seed = self.seed if seed is None else seed
-        program, held = self.memory.around(
-            program,
-            inputs,
-            self.states,
-            None if seed is None else index(seed),
-            numbers=self._drawing_numbers(),
-            watches=self.executor is None,
+        run, held = memory.begin(
+            inputs, None if seed is None else index(seed), watches=self.executor is None
         )
-        return values_of(self._executed(program, held, extras, phase))
+        if phase == "forward" and not self.listeners:
+            known = memory.straight(program, run, held, self.states)
+            if known is not None:
+                return known if len(known) > 1 else known[program.exits[0][0]]
+        cached = memory.around(program, run, self.states)
+        answer = values_of(self._executed(cached, held, extras, phase))
+        if phase == "forward":
+            memory.ended(program, run, held, self.states)
+        return answer
 
     def _executed(
         self, program: Program, inputs: Mapping[NodeId, object], extras: Extras, phase: Phase
@@ -283,7 +286,7 @@ class Runner:
     def guarded(self, calls: dict[NodeId, Call], seed: int | None) -> dict[NodeId, Call]:
         """Seed the nodes that draw, and protect what a node is not the only one to read."""
         wiring = self.topology.wiring()
-        numbers = self._drawing_numbers()
+        numbers = drawing_numbers(self.topology)
         made = {}
         for node, call in calls.items():
             filter, sources = self.topology.nodes[node].filter, wiring.predecessors[node]
@@ -298,17 +301,6 @@ class Runner:
                 function = guarded(function, filter, drawing, protects=protects)
             made[node] = call._replace(function=function)
         return made
-
-    def _drawing_numbers(self) -> dict[NodeId, int]:
-        """Number the nodes that draw among those of their class, in the whole graph."""
-        seen: Counter[str] = Counter()
-        numbers = {}
-        for node in self.topology:
-            if not node.filter._deterministic:
-                name = type(node.filter).__qualname__
-                numbers[node.id] = seen[name]
-                seen[name] += 1
-        return numbers
 
 
 def _copied(state: object) -> object:

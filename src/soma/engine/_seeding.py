@@ -6,12 +6,14 @@ drawn, and two nodes of one class do not draw the same numbers.
 """
 
 import random
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from hashlib import blake2b
 from threading import RLock
 
 from soma._extras import loaded
+from soma.core import NodeId, Topology
 
 # The generators are the process's own, so only one seeded node at a time may draw from them.
 _DRAWING = RLock()
@@ -105,3 +107,15 @@ def generator_marks() -> tuple[object, ...]:
         None if of_arrays is None else (of_arrays[2], of_arrays[1].tobytes()),
         None if torch is None else torch.get_rng_state().numpy().tobytes(),
     )
+
+
+def drawing_numbers(topology: Topology) -> dict[NodeId, int]:
+    """Number the nodes that draw among those of their class, in the whole graph."""
+    seen: Counter[str] = Counter()
+    numbers = {}
+    for node in topology:
+        if not node.filter._deterministic:
+            name = type(node.filter).__qualname__
+            numbers[node.id] = seen[name]
+            seen[name] += 1
+    return numbers

@@ -6,11 +6,13 @@
 from concurrent.futures import Executor
 from typing import Self
 
+from soma._extras import require
 from soma.cache import DEFAULT, Cache, open_store
 from soma.compiler import ExecutionPlan, graph_text
 from soma.core import Composable, Filter, Inlined, Link, NodeId, Topology, as_composable, has_module
 from soma.engine import Runner
 from soma.errors import InvalidNodeId
+from soma.tracking import graph_record
 
 
 class DeclaredGraph(Composable):
@@ -125,9 +127,28 @@ class DeclaredGraph(Composable):
 
     # Showing
 
+    def to_text(self) -> str:
+        """Return the graph as a tree of text, as `print` shows it."""
+        return graph_text(self.topology, self._title())
+
+    def to_svg(self) -> str:
+        """Return the graph as a picture in SVG, without script."""
+        return self._drawing("graph_svg")
+
+    def to_mermaid(self) -> str:
+        """Return the graph as Mermaid text, for a page that draws it."""
+        return self._drawing("mermaid")
+
+    def to_graphviz(self) -> str:
+        """Return the graph in Graphviz' language DOT."""
+        return self._drawing("graphviz")
+
+    def _repr_html_(self) -> str:
+        return self.to_svg()
+
     def __str__(self) -> str:
         """Draw the graph as a tree of text."""
-        return graph_text(self.topology, self._title())
+        return self.to_text()
 
     def __repr__(self) -> str:
         """Name the graph and count its nodes."""
@@ -138,6 +159,12 @@ class DeclaredGraph(Composable):
         return Inlined(self.name, self.topology, self._runner.states)
 
     # Within
+
+    def _drawing(self, form: str) -> str:
+        drawing: str = getattr(require("soma.viz", extra="all"), form)(
+            graph_record(self.topology, self.name)
+        )
+        return drawing
 
     def _title(self) -> str:
         count = len(self.topology.nodes)

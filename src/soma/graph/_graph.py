@@ -7,6 +7,7 @@ modules to `training`. `_declared.py` holds the half before.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager
+from os import PathLike
 from typing import TYPE_CHECKING, Any, Self
 
 from soma._extras import require
@@ -14,6 +15,7 @@ from soma.cache import DEFAULT
 from soma.core import NodeId, has_module
 from soma.engine import Stream
 from soma.graph._declared import DeclaredGraph
+from soma.graph._tracking import tracked
 
 if TYPE_CHECKING:
     import torch
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
     from soma.audit import Audit, AuditScope, ChannelConfig
     from soma.health import Thresholds
+    from soma.tracking import Run
     from soma.training import Context, History, Prefix, Trainer
 
 
@@ -293,6 +296,34 @@ class Graph(DeclaredGraph):
         """Move the modules to a device, or give their weights another dtype."""
         self._with_trainer().to(device, dtype)
         return self
+
+    # Telling
+
+    def track_run(
+        self,
+        name: str,
+        *,
+        kind: str = "train",
+        tags: Iterable[str] = (),
+        params: Mapping[str, object] | None = None,
+        root: "str | PathLike[str]" = ".soma",
+        durable: bool = False,
+    ) -> "AbstractContextManager[Run]":
+        """Keep what happens inside a `with` in a directory below `<root>/runs`.
+
+        An error or Ctrl-C goes on its way, and the run says that it ended so.
+
+        Args:
+            name: for people; several runs may have the same.
+            kind: what is done in it, for people too.
+            params: what the run was started with.
+            root: the folder of the runs' folder.
+            durable: have each logged point survive a power cut.
+        """
+        return tracked(
+            self._runner, self.name, name,
+            kind=kind, tags=tags, params=params, root=root, durable=durable,
+        )  # fmt: skip
 
     # Within
 

@@ -8,6 +8,7 @@ from soma.training._context import Context
 from soma.training._filter import DifferentiableFilter
 from soma.training._fit import FitOptions, fit
 from soma.training._history import EpochRecord, History
+from soma.training._objective import Objective
 from soma.training._prefix import Prefix
 from soma.training._trainer import Trainer
 
@@ -17,6 +18,7 @@ __all__ = [
     "EpochRecord",
     "FitOptions",
     "History",
+    "Objective",
     "Prefix",
     "Trainer",
     "fit",

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from soma.core import Filter
 from soma.errors import InvalidOutput, NotMaterialized
 from soma.training._convert import kind_of, mirrored, to_tensors, wanted_by, wants_gradient
+from soma.training._module_picture import module_svg
 from soma.training._shape import Shapes
 from soma.training._twin import at_rest, carry_over, frozen_twin, marks
 from soma.training._weights import ModuleState, load_weights
@@ -126,6 +127,9 @@ class DifferentiableFilter(Filter):
     def eval(self) -> Self:
         """Set this filter and its module to eval."""
         return self.train(mode=False)
+
+    def _repr_html_(self) -> str | None:
+        return None if self._live is None else module_svg(type(self).__name__, self._live)
 
     def _description(self) -> str:
         name = super()._description()

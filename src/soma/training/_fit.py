@@ -37,7 +37,7 @@ from soma.training._fit_unreached import users_level
 from soma.training._history import EpochRecord, History
 from soma.training._losses import Asked, asked_losses, chosen_losses, computes_loss
 from soma.training._materialize import building_call
-from soma.training._progress import progress_for
+from soma.training._progress_choice import progress_for
 from soma.training._targets import Addressees
 from soma.training._trainer import Trainer
 

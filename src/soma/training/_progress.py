@@ -3,8 +3,6 @@
 The loop calls these objects itself. As listeners they would make every step pay for events.
 """
 
-import os
-import sys
 from collections.abc import Mapping
 from time import monotonic
 from typing import TextIO
@@ -23,16 +21,16 @@ class Progress:
     """Shows nothing; the classes below show something."""
 
     def started(self, event: TrainingStarted) -> None:
-        """The first step comes next."""
+        """Take note that the first step comes next."""
 
     def stepped(self, losses: Mapping[NodeId, Tensor]) -> None:
-        """A step has ended."""
+        """Take note that a step has ended, with the losses of the leaves."""
 
     def epoch_ended(self, event: EpochFinished) -> None:
-        """An epoch has ended, and its validation."""
+        """Take note that an epoch has ended, and its validation."""
 
     def finished(self) -> None:
-        """Nothing more comes."""
+        """Take note that nothing more comes, after an error too."""
 
 
 class Lines(Progress):
@@ -121,20 +119,6 @@ class Bar(Progress):
 
     def _description(self) -> str:
         return f"epoch {self.epoch}/{self.epochs}"
-
-
-def progress_for(wanted: bool | None) -> Progress:
-    """Return what `Graph.fit(progress=wanted)` shows on stderr.
-
-    None draws a bar in a terminal and nothing elsewhere; `SOMA_PROGRESS=0` in the environment
-    keeps everything silent.
-    """
-    stream: TextIO | None = sys.stderr
-    if wanted is False or stream is None or os.environ.get("SOMA_PROGRESS") == "0":
-        return Progress()
-    if stream.isatty():
-        return Bar(stream)
-    return Lines(stream) if wanted else Progress()
 
 
 def minimised(event: TrainingStarted) -> str:

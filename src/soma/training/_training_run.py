@@ -6,7 +6,7 @@ from functools import partial
 from torch import Tensor
 
 from soma.core import Node, NodeId, per_root
-from soma.engine import Call, Extras, Program, Runner, lower, run, run_observed, run_slots
+from soma.engine import Call, Extras, Program, Runner, lower, run, run_observed, run_slots, watched
 from soma.errors import InvalidInput
 from soma.training._calls import (
     Judging,
@@ -39,11 +39,13 @@ class TrainingRun:
         aux: Extras = {}
         # A bare tensor, as in most loops, has a program that looks at nothing on its way.
         program = runner.known("train on a tensor") if type(x) is Tensor else None
-        if program is not None and not (self._listeners.events or self._listeners.taps):
+        listeners = self._listeners
+        if program is not None and not (listeners.events or listeners.taps or listeners.watchers):
             slots = [x] * program.size
             return run_slots(program, slots, aux, "train", runner.name), aux
         program, inputs = self._program(x, judging=False)
-        listeners = self._listeners
+        if listeners.watchers:
+            program = watched(program, listeners)
         if listeners.events or listeners.taps:
             self._forwards += 1
             if listeners.taps or self._forwards % SAMPLED_EVERY == 1:

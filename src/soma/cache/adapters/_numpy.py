@@ -35,10 +35,11 @@ def find(cls: type) -> TakeApart | None:
 def _array(value: Any) -> Parts:
     shape, text = value.shape, value.dtype.str
     seen, tail = _seen(text, value.dtype)
+    flags = value.flags
     data: Any = b""
     if value.nbytes:
-        data = value.ravel().view("u1").data
-    flags = value.flags
+        whole = text in _READABLE and flags.c_contiguous
+        data = value.data.cast("B") if whole else value.ravel().view("u1").data
     fortran = flags.f_contiguous and not flags.c_contiguous
     return Parts(
         "numpy.array",
@@ -145,6 +146,8 @@ _KNOWN = {
     "complex64": "F32",
     "complex128": "F64",
 }
+
+_READABLE = frozenset({"|i1", "|u1", "<i4", "<i8", "<f4", "<f8"})  # Python knows their memory
 
 BUILDERS: dict[str, PutTogether] = {
     "numpy.array": _build_array,

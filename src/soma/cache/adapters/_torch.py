@@ -4,6 +4,7 @@ The device and `requires_grad` are no part of the value, and come back with it. 
 on an autograd graph has a digest and is not stored: the graph would be lost.
 """
 
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -40,25 +41,34 @@ def _parts(kind: str, value: Any) -> Parts:
         raise Refused("a sparse, quantised or nested tensor has no codec")
     if value.is_meta:
         raise Refused("a tensor on the meta device has no values")
-    name = str(value.dtype).removeprefix("torch.")
-    if name not in SEEN:
-        raise Refused(f"the torch type {name} has no codec")
+    name, plain = _named(value.dtype)
     shape = tuple(value.shape)
-    device = "" if value.device.type == "cpu" else str(value.device)
+    device = "" if value.is_cpu else str(value.device)
     seen = (*shape, 2) if name.startswith("complex") else shape
     return Parts(
         kind,
         facts=(name, *shape),
-        block=Block(_bytes(torch, value), SEEN[name], seen),
+        block=Block(_bytes(torch, value, plain), SEEN[name], seen),
         aside=(value.requires_grad, device) if value.requires_grad or device else (),
         unstorable=ATTACHED if value.grad_fn is not None else "",
     )
 
 
-def _bytes(torch: Any, value: Any) -> Any:
+@lru_cache(maxsize=64)
+def _named(dtype: Any) -> tuple[str, bool]:
+    """Return what a type is called, and whether Python reads its memory as it is."""
+    name = str(dtype).removeprefix("torch.")
+    if name not in SEEN:
+        raise Refused(f"the torch type {name} has no codec")
+    return name, name in _READABLE
+
+
+def _bytes(torch: Any, value: Any, plain: bool) -> Any:
     """Return the logical values as they lie in memory, copied only if they lie apart."""
     if value.numel() == 0:
         return b""
+    if plain and value.is_cpu and value.is_contiguous() and not value.is_neg():
+        return value.detach().numpy().data.cast("B")
     whole = value.detach().cpu().resolve_conj().resolve_neg().contiguous().view(-1)
     if whole.is_complex():
         whole = torch.view_as_real(whole).view(-1)
@@ -137,6 +147,8 @@ SEEN = {
     "complex64": "F32",
     "complex128": "F64",
 }
+
+_READABLE = frozenset({"int8", "int16", "int32", "int64", "uint8", "float32", "float64"})
 
 BUILDERS: dict[str, PutTogether] = {
     "torch.tensor": _build_tensor,

@@ -1,0 +1,148 @@
+"""`soma runs`, `soma graph RUN` and `soma check RUN`: what was run, and what was left of it."""
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import click
+
+from soma.cli._show import Form, Refused, Row, form_options, show
+from soma.draw import one_line
+from soma.errors import SomaError, did_you_mean
+
+_FOUND = 1  # the exit code of `check` that found something wrong
+_ROOT = ".soma"
+_LAST = "last"
+_FORMATS = ("text", "svg", "mermaid", "dot")
+_SUFFIXES = {".svg": "svg", ".mmd": "mermaid", ".dot": "dot", ".gv": "dot"}
+
+_NAMES = ("state", "name", "kind", "started", "took", "id")
+
+
+def root_option(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the option that says where runs are."""
+    return click.option("--root", default=_ROOT, metavar="DIR", show_default=True,
+                        help="The folder that holds `runs`.")(command)  # fmt: skip
+
+
+@click.command()
+@root_option
+@form_options
+def runs(root: str, form: Form) -> None:
+    """List the runs, the newest first."""
+    from soma.files import is_folder
+    from soma.tracking import run_records
+    from soma.viz import run_row
+
+    if not is_folder(root) and root != _ROOT:
+        raise Refused(f"there is no folder {root}.")
+    records = run_records(root)
+    rows: list[Row] = [run_row(record) for record in records]
+    data = [
+        {
+            "id": record.id,
+            "name": record.manifest.name,
+            "kind": record.manifest.kind,
+            "state": row[0],
+            "tags": list(record.manifest.tags),
+            "created_at": record.manifest.created_at,
+            "dir": str(record.dir),
+        }
+        for record, row in zip(records, rows, strict=True)
+    ]
+    show(form, data, rows, names=_NAMES, otherwise=f"no runs below {root}")
+
+
+@click.command()
+@click.argument("run")
+@click.option("--node", metavar="NODE", help="Draw the inside of this node.")
+@click.option("--format", "wanted", type=click.Choice(_FORMATS),
+              help="By default that of FILE's suffix, else text.")  # fmt: skip
+@click.option("-o", "--output", metavar="FILE", help="Write to a file.")
+@root_option
+def graph(run: str, node: str | None, wanted: str | None, output: str | None, root: str) -> None:
+    """Draw the graph of RUN with what happened to each node.
+
+    RUN is an id, the beginning of one, `last`, or the path of a run directory.
+    """
+    from soma.viz import RunView
+
+    view = RunView(run_folder(run, root))
+    suffix = Path(output or "").suffix.lower()
+    draw: Callable[[str | None], str] = {
+        "text": view.to_text,
+        "svg": view.to_svg,
+        "mermaid": view.to_mermaid,
+        "dot": view.to_graphviz,
+    }[wanted or _SUFFIXES.get(suffix, "text")]
+    try:
+        drawing = draw(node)
+    except SomaError as error:
+        raise Refused(error) from None
+    if output is None:
+        click.echo(drawing)
+    else:
+        write(output, drawing)
+
+
+@click.command()
+@click.argument("run")
+@root_option
+@form_options
+def check(run: str, root: str, form: Form) -> None:
+    """List what is wrong with the directory of RUN; exit with 1 if anything is.
+
+    RUN is an id, the beginning of one, `last`, or the path of a run directory.
+    """
+    from soma.tracking import check_run
+
+    folder = run_folder(run, root)
+    problems = check_run(folder)
+    rows: list[Row] = [(problem,) for problem in problems]
+    show(form, {"run": folder.name, "problems": problems}, rows, otherwise="nothing is wrong")
+    if problems:
+        raise SystemExit(_FOUND)
+
+
+def run_folder(run: str, root: str) -> Path:
+    """Return the directory of a run that was named on the command line, or refuse."""
+    from soma.files import below, is_folder
+    from soma.tracking import run_records
+
+    if not run or "\0" in run:
+        raise Refused("a run needs a name; `soma runs` lists them.")
+    if "/" in run or os.sep in run or run in (".", ".."):
+        if not is_folder(run):
+            raise Refused(f"there is no run directory at {run}.")
+        return Path(run).absolute()
+    known = [record.id for record in run_records(root)]
+    if run == _LAST:
+        for one in known:
+            with suppress(ValueError):  # a link to elsewhere is listed, and is not the last run
+                return below(Path(root) / "runs", one)
+    found = [one for one in known if one == run]
+    found = found or [one for one in known if one.startswith(run)]
+    if len(found) > 1:
+        raise Refused(f"{len(found)} runs below {root} begin with {run}; type more of it.")
+    if not found:
+        if is_folder(run):
+            return Path(run).absolute()
+        near = did_you_mean(run, known)
+        raise Refused(f"there is no run {run} below {root}.{near} `soma runs` lists them.")
+    try:
+        return below(Path(root) / "runs", found[0])
+    except ValueError as error:
+        raise Refused(error) from None
+
+
+def write(output: str, content: str) -> None:
+    """Write a file whole, and say so."""
+    from soma.files import write_atomically
+
+    path = Path(output).absolute()
+    try:
+        write_atomically(str(path), [content.encode()])
+    except OSError as error:
+        raise Refused(f"{output} cannot be written: {error.strerror}.") from None
+    click.echo(one_line(f"wrote {output}"), err=True)

@@ -1,0 +1,33 @@
+"""Run directories: what happened in a run and what was logged, written and read as plain files.
+
+`_layout.py` says what is in a directory. Writing: `_run.py`, and `_listener.py` for what a
+graph says. Reading: `_record.py`, which needs neither torch nor NumPy.
+"""
+
+from soma.tracking._check import check_run
+from soma.tracking._graph_record import GraphRecord, NodeRecord
+from soma.tracking._listener import RunListener
+from soma.tracking._points import CacheActivity, Manifest, State, Timing
+from soma.tracking._record import RunRecord, run_records
+from soma.tracking._recording_graph import graph_record
+from soma.tracking._run import Run, start_run
+from soma.tracking._status import Standing
+from soma.tracking._track import track_run
+
+__all__ = [
+    "CacheActivity",
+    "GraphRecord",
+    "Manifest",
+    "NodeRecord",
+    "Run",
+    "RunListener",
+    "RunRecord",
+    "Standing",
+    "State",
+    "Timing",
+    "check_run",
+    "graph_record",
+    "run_records",
+    "start_run",
+    "track_run",
+]

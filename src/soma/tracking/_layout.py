@@ -1,0 +1,29 @@
+"""How a run directory is laid out: `<root>/runs/<id>/` and the names of what is inside.
+
+manifest.json              what the run was started as, and where
+status.json                how it stands; its time of change is the heartbeat
+graph.json                 nodes and edges
+modules.json               what was executed inside the nodes
+events.jsonl               what happened, a line each: `_lines.py`
+metrics.jsonl              what was logged, a line each
+diagnostics/compile.json   what the compiler found
+"""
+
+from os import PathLike
+from pathlib import Path
+
+FORMAT = 1  # of the whole directory; a reader refuses a newer one
+
+MANIFEST = "manifest.json"
+STATUS = "status.json"
+GRAPH = "graph.json"
+MODULES = "modules.json"
+EVENTS = "events.jsonl"
+METRICS = "metrics.jsonl"
+DIAGNOSTICS = "diagnostics"
+COMPILE = "compile.json"
+
+
+def runs_folder(root: str | PathLike[str]) -> Path:
+    """Return the folder that holds a directory for each run below `root`."""
+    return Path(root) / "runs"

@@ -1,0 +1,292 @@
+"""A run while it goes on: its directory is made here, and all that is written goes through here.
+
+`_listener.py` turns events into lines for it; `_record.py` reads a directory again.
+"""
+
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from itertools import count
+from pathlib import Path
+from secrets import token_hex
+from time import perf_counter
+from types import TracebackType
+from typing import Any, Self
+
+from msgspec import to_builtins
+
+from soma.core import Diagnostic, ModuleFlow
+from soma.errors import InvalidInput, RunNotWritten
+from soma.files import Appender, make_folder, write_atomically
+from soma.tracking._environment import environment
+from soma.tracking._graph_record import GraphRecord
+from soma.tracking._heartbeat import Heartbeat
+from soma.tracking._layout import (
+    COMPILE,
+    DIAGNOSTICS,
+    EVENTS,
+    FORMAT,
+    GRAPH,
+    MANIFEST,
+    METRICS,
+    MODULES,
+    STATUS,
+    runs_folder,
+)
+from soma.tracking._lines import BeganLine, EventLine, MetricLine, encode
+from soma.tracking._numbers import as_number, as_step, number_out
+from soma.tracking._plain import plain, plain_tags, shown, text_out
+from soma.tracking._points import Manifest
+from soma.tracking._process import ProcessMark
+from soma.tracking._status import write_status
+
+_LONGEST_NAME = 1000  # characters in the name of a metric
+_LONGEST_TITLE = 10_000  # of a run, or of its kind
+
+
+def start_run(
+    name: str,
+    *,
+    kind: str = "train",
+    tags: Iterable[str] = (),
+    params: Mapping[str, object] | None = None,
+    root: str | os.PathLike[str] = ".soma",
+    durable: bool = False,
+) -> "Run":
+    """Make a directory for a run, below `<root>/runs`, and return the run that writes to it.
+
+    Args:
+        name: for people; several runs may have the same.
+        kind: what is done in it, for people too.
+        params: what the run was started with; what JSON does not know is kept as its `repr`.
+        durable: bring each line to the disk before going on, so that it survives a power cut.
+
+    Raises:
+        RunNotWritten: the directory cannot be made.
+    """
+    for what, given in (("name", name), ("kind", kind)):
+        if not isinstance(given, str):
+            raise InvalidInput(f"the `{what}` of a run is {shown(given)}; a string is wanted.")
+    if not isinstance(params, Mapping | None):
+        raise InvalidInput(
+            f"the `params` of a run are a {type(params).__name__}; a mapping from names is wanted, "
+            "such as `vars(arguments)`."
+        )
+    told = plain({} if params is None else params)
+    kept = plain_tags(tags)
+    folder = runs_folder(os.fspath(root)).absolute()
+    try:
+        own = _new_directory(folder)
+        process, now = ProcessMark.own(), time.time()
+        surroundings = {**environment(), "host": process.host, "pid": process.pid}
+        manifest = Manifest(
+            id=own.name,
+            name=text_out(name)[:_LONGEST_TITLE],
+            kind=text_out(kind)[:_LONGEST_TITLE],
+            tags=kept,
+            params=told if isinstance(told, dict) else {"params": told},
+            created_at=now,
+            environment=surroundings,
+        )
+        write_status(own, process, now, None, ended=False)
+        _write(own / MANIFEST, {"format": FORMAT, **to_builtins(manifest)})
+        return Run(own, manifest, process, durable=durable)
+    except OSError as error:
+        raise _not_written(folder, error) from error
+
+
+class Run:
+    """One run: `log` keeps numbers, `dir` is where; made by `start_run`.
+
+    A point whose `log` has returned survives the death of the process. Any thread may log. The
+    end of a `with` says in the directory how the run ended.
+    """
+
+    def __init__(
+        self, folder: Path, manifest: Manifest, process: ProcessMark, *, durable: bool
+    ) -> None:
+        self.dir = folder
+        self.id = manifest.id
+        self.name = manifest.name
+        self.manifest = manifest
+        self.began = perf_counter()  # what times in the directory count from
+        self._process = process
+        self._metrics = Appender(str(folder / METRICS), durable=durable)
+        self._events = Appender(str(folder / EVENTS), durable=durable)
+        self._counts: dict[str, count[int]] = {}
+        self._last_calls: list[Callable[[], None]] = []
+        self._failure: Exception | None = None
+        self._ended = False
+        self._heartbeat = Heartbeat(folder / STATUS)
+        self.write(BeganLine(time=0.0))
+
+    def log(self, name: str, value: object, step: int | None = None) -> None:
+        """Keep one number under a name.
+
+        Args:
+            value: a number, or an array or tensor without axes. NaN and infinity are kept too.
+            step: where it belongs; without one, the points of each name are counted from 0.
+
+        Raises:
+            InvalidInput: the value is no number, or the name no string.
+            RunNotWritten: this point, or something before it, could not be written.
+        """
+        if not isinstance(name, str) or not 0 < len(name) <= _LONGEST_NAME:
+            raise InvalidInput(
+                f"a number was logged under {shown(name):.80}; a string of 1 to {_LONGEST_NAME} "
+                "characters is wanted."
+            )
+        if self._ended:
+            raise RunNotWritten(
+                f"`{name:.80}` was logged after the run `{self.id}` had ended. Log inside its "
+                "`with`, or start another run."
+            )
+        number = as_number(value, name)
+        counts = self._counts
+        at = next(counts.setdefault(name, count())) if step is None else as_step(step, name)
+        time = perf_counter() - self.began
+        self.write(MetricLine(name=text_out(name), step=at, value=number_out(number), time=time))
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            raise failure
+
+    def write(self, line: EventLine | MetricLine) -> None:
+        """Keep one line. What fails is raised by the next `log`, or at the end of the run.
+
+        So a full disk does not break off a node, and its own error is not hidden.
+        """
+        file = self._metrics if type(line) is MetricLine else self._events
+        try:
+            file.append(_encoded(line))
+        except (OSError, ValueError) as error:
+            if self._failure is None:
+                name = METRICS if file is self._metrics else EVENTS
+                self._failure = _not_written(self.dir / name, error)
+                self._failure.__cause__ = error
+
+    def attempt(self, call: Callable[[], None]) -> None:
+        """Have `call` write in the middle of other work; what fails is raised as that of a line."""
+        for trouble in _caught(call):
+            self._failure = self._failure or trouble
+
+    def record_graph(self, record: GraphRecord) -> None:
+        """Keep nodes and edges, in place of those kept before."""
+        _write_whole(self.dir / GRAPH, {"format": FORMAT, **to_builtins(record)})
+
+    def record_modules(self, flows: Iterable[ModuleFlow]) -> None:
+        """Keep what was executed inside the nodes, in place of what was kept before."""
+        _write_whole(self.dir / MODULES, {"format": FORMAT, "modules": list(flows)})
+
+    def record_diagnostics(self, diagnostics: Iterable[Diagnostic]) -> None:
+        """Keep what the compiler found, in place of what was kept before."""
+        folder = self.dir / DIAGNOSTICS
+        try:
+            make_folder(str(folder))
+        except OSError as error:
+            raise _not_written(folder, error) from error
+        found = {"format": FORMAT, "diagnostics": list(diagnostics)}
+        _write_whole(folder / COMPILE, found)
+
+    def at_end(self, call: Callable[[], None]) -> None:
+        """Have `call` write what is known only at the end; its error hides no other one."""
+        self._last_calls.append(call)
+
+    def finish(self, error: BaseException | None = None) -> None:
+        """Say how the run ended, bring it to the disk, and take no more.
+
+        In a forked child nothing happens: the run is its parent's.
+
+        Args:
+            error: what it ended with; troubles in writing become notes on it.
+
+        Raises:
+            RunNotWritten: there is no `error`, and something could not be written.
+        """
+        if self._ended or os.getpid() != self._process.pid:
+            return
+        self._ended = True
+        troubles = [trouble for call in self._last_calls for trouble in _caught(call)]
+        if self._failure is not None:
+            troubles.insert(0, self._failure)
+        self._heartbeat.stop()
+        for file in (self._metrics, self._events):
+            troubles += _caught(lambda file=file: file.close(durable=True))  # type: ignore[misc]
+        ended_with = error or (troubles[0] if troubles else None)
+        try:
+            write_status(self.dir, self._process, self.manifest.created_at, ended_with, ended=True)
+        except OSError as refusal:
+            troubles.append(_not_written(self.dir / STATUS, refusal))
+        if troubles and error is None:
+            raise troubles[0]
+        for trouble in troubles:
+            if trouble is not error and error is not None:
+                with suppress(Exception):  # an error that takes no notes is raised all the same
+                    error.add_note(f"the run `{self.id}` is not whole: {trouble}")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.finish(error)
+
+    def __repr__(self) -> str:
+        """Name the run and where it is."""
+        return f"<Run {self.id} in {self.dir}>"
+
+
+def _new_directory(folder: Path) -> Path:
+    """Make a directory with an id that no other process has, however many start at once."""
+    make_folder(str(folder))
+    while True:
+        own = folder / f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{token_hex(4)}"
+        with suppress(FileExistsError):
+            own.mkdir(0o700)
+            return own
+
+
+def _write(path: Path, value: object) -> None:
+    write_atomically(str(path), [_encoded(value)])
+
+
+def _encoded(value: object) -> bytes:
+    try:
+        return encode(value)
+    except UnicodeEncodeError:  # a name with half a character in it
+        return encode(_utf8(to_builtins(value)))
+
+
+def _utf8(value: Any) -> Any:
+    if isinstance(value, str):
+        return text_out(value)
+    if isinstance(value, dict):
+        return {text_out(name): _utf8(one) for name, one in value.items()}
+    return [*map(_utf8, value)] if isinstance(value, list | tuple) else value
+
+
+def _write_whole(path: Path, value: object) -> None:
+    try:
+        _write(path, value)
+    except OSError as error:
+        raise _not_written(path, error) from error
+
+
+def _caught(call: Callable[[], None]) -> list[Exception]:
+    try:
+        call()
+    except Exception as trouble:
+        return [trouble]
+    return []
+
+
+def _not_written(path: Path, error: Exception) -> RunNotWritten:
+    reason = getattr(error, "strerror", None) or str(error)
+    return RunNotWritten(
+        f"`{path}` cannot be written: {reason}. What was logged before is kept; make room, or "
+        "start the run with another `root`."
+    )

@@ -1,0 +1,42 @@
+"""A graph as Mermaid text, for places that draw it: GitHub, GitLab, many wikis."""
+
+from soma.core import ModuleFlow
+from soma.draw import Box, Diagram, one_line
+from soma.tracking import GraphRecord
+from soma.viz._flow_picture import flow_diagram
+from soma.viz._graph_picture import graph_diagram
+
+_PLAIN = " _.,"
+
+
+def mermaid(drawn: GraphRecord | ModuleFlow) -> str:
+    """Return a graph, or the inside of a module, as a Mermaid flowchart."""
+    diagram = plain_diagram(drawn)
+    ids = {box.key: f"n{index}" for index, box in enumerate(diagram.boxes)}
+    lines = ["flowchart TD"]
+    lines += (f'    {ids[box.key]}["{_label(box)}"]' for box in diagram.boxes)
+    for arrow in diagram.arrows:
+        line, said = ("-.->", "-. {} .->") if arrow.dashed else ("-->", "-- {} -->")
+        label = f'"{encoded(arrow.label, "#")}"'
+        join = said.format(label) if arrow.label else line
+        lines.append(f"    {ids[arrow.source]} {join} {ids[arrow.target]}")
+    return "\n".join(lines) + "\n"
+
+
+def plain_diagram(drawn: GraphRecord | ModuleFlow) -> Diagram:
+    """Return the boxes and arrows of either, without notes of a run."""
+    if isinstance(drawn, ModuleFlow):
+        return flow_diagram(drawn, {})
+    return graph_diagram(drawn, {})
+
+
+def encoded(text: str, before: str) -> str:
+    """Return `text` with a numeric entity for each sign that could mean something."""
+    return "".join(
+        char if char.isalnum() or char in _PLAIN else f"{before}{ord(char)};"
+        for char in one_line(text)
+    )
+
+
+def _label(box: Box) -> str:
+    return "<br/>".join(encoded(text, "#") for text in (box.title, *box.lines))

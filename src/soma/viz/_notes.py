@@ -1,0 +1,59 @@
+"""What a run says of each node, for the pictures of its graph and of its modules."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+
+from soma.core import NodeId
+from soma.tracking import CacheActivity, RunRecord
+from soma.viz._graph_picture import NodeNote
+from soma.viz._node_timings import node_timings
+
+Flags = Iterable[Mapping[str, Any]]
+
+
+def graph_notes(record: RunRecord, flags: Flags) -> dict[NodeId, NodeNote]:
+    """Return the notes of a graph's nodes: time, cache, failures and flags of health."""
+    graph = record.graph()
+    if graph is None:
+        return {}
+    turns = record.timings()
+    timings = {one.node: one for one in node_timings(turns)}
+    errors = {one.node: one.error for one in turns if one.failed}
+    activity = {one.node: one for one in record.cache_activity()}
+    flagged = _by_node(flags)
+    notes = {}
+    for node in (one.id for one in graph.nodes):
+        timing, looked = timings.get(node), activity.get(node)
+        status: Literal["ran", "failed", "not run"] | None = "ran"
+        if timing is None:  # a run that recorded no turn at all says nothing about a node
+            status = "not run" if timings else None
+        elif timing.failed:
+            status = "failed"
+        said = [errors.get(node), None if looked is None else looked.why]
+        notes[node] = NodeNote(
+            seconds=None if timing is None else timing.seconds,
+            cached=None if looked is None else _cached(looked),
+            status=status,
+            flags=flagged.get(node, ()),
+            why="\n".join(filter(None, said)),
+        )
+    return notes
+
+
+def flow_notes(node: NodeId, flags: Flags) -> dict[str, NodeNote]:
+    """Return the notes of the submodules of a node, by path: flags of `node/path`."""
+    inside = {name.partition("/")[::2]: found for name, found in _by_node(flags).items()}
+    return {path: NodeNote(flags=found) for (name, path), found in inside.items() if name == node}
+
+
+def _by_node(flags: Flags) -> dict[str, tuple[str, ...]]:
+    found: dict[str, list[str]] = {}
+    for flag in flags:
+        found.setdefault(str(flag.get("node_id")), []).append(str(flag.get("flag")))
+    return {node: tuple(dict.fromkeys(names)) for node, names in found.items()}
+
+
+def _cached(looked: CacheActivity) -> Literal["hit", "miss", "mixed"]:
+    if looked.hits and looked.misses:
+        return "mixed"
+    return "hit" if looked.hits else "miss"

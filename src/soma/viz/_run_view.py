@@ -1,0 +1,205 @@
+"""`RunView`: all that is told about one run, from its directory alone."""
+
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from soma.core import ModuleFlow, NodeId
+from soma.draw import printable
+from soma.errors import NotRecorded, did_you_mean, listing
+from soma.files import read_json
+from soma.tracking import CacheActivity, GraphRecord, Manifest, RunRecord, State
+from soma.viz._card import card_html
+from soma.viz._figure import Figure
+from soma.viz._flow_picture import flow_svg
+from soma.viz._frame import frame_of
+from soma.viz._graph_picture import graph_svg
+from soma.viz._graphviz import graphviz
+from soma.viz._mermaid import mermaid
+from soma.viz._node_timings import NodeTiming, node_timings
+from soma.viz._notes import flow_notes, graph_notes
+from soma.viz._record_text import flow_text, record_text
+from soma.viz.figures import gantt_chart, gantt_info, metrics_chart, metrics_info
+from soma.viz.report import report_html
+
+_HEALTH = "diagnostics/health.json"  # an object with a list of mappings, `flags`
+
+
+class RunView:
+    """One run, to ask and to draw; a notebook shows it as a card.
+
+    It reads the directory at each call, also while the run goes on, and needs no torch.
+
+    >>> from tempfile import mkdtemp
+    >>> import soma
+    >>> with soma.track_run("first try", root=mkdtemp()) as run:
+    ...     run.log("loss", 0.5)
+    >>> view = soma.RunView(run.dir)
+    >>> view.state, view.metric_names()
+    ('completed', ['loss'])
+
+    Args:
+        dir: the directory of the run, `run.dir`.
+
+    Raises:
+        UnknownRun: there is no such directory.
+    """
+
+    def __init__(self, dir: str | PathLike[str]) -> None:  # noqa: A002 - its own word
+        self._record = RunRecord(dir)
+
+    @property
+    def dir(self) -> Path:
+        """Where the run is."""
+        return self._record.dir
+
+    @property
+    def id(self) -> str:
+        """The name of its directory."""
+        return self._record.id
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        return self._record.name
+
+    @property
+    def state(self) -> State:
+        """How it stands now."""
+        return self._record.state
+
+    @property
+    def error(self) -> str | None:
+        """Why it did not complete."""
+        return self._record.error
+
+    @property
+    def manifest(self) -> Manifest:
+        """What it was started as: kind, tags, params and the machine."""
+        return self._record.manifest
+
+    def events(self) -> list[dict[str, Any]]:
+        """Return what happened, in order, each a mapping with `event` for its kind."""
+        return self._record.events()
+
+    def metric_names(self) -> list[str]:
+        """Return the names that numbers were logged under."""
+        return self._record.metric_names()
+
+    def metric_series(self, name: str) -> list[Mapping[str, Any]]:
+        """Return the points of one metric, mappings with `step`, `value` and `time`."""
+        return self._record.metric_series(name)
+
+    def node_timings(self) -> list[NodeTiming]:
+        """Return how long each node took, in the order in which they ran."""
+        return node_timings(self._record.timings())
+
+    def cache_activity(self) -> list[CacheActivity]:
+        """Return how often each node was found in the cache, and why it ran."""
+        return self._record.cache_activity()
+
+    def health_flags(self) -> list[dict[str, Any]]:
+        """Return what an audit has flagged, mappings with `node_id`, `flag` and more."""
+        try:
+            found = read_json(self.dir / _HEALTH)
+        except (OSError, ValueError):
+            return []
+        flags = found.get("flags") if isinstance(found, dict) else None
+        return [flag for flag in flags if isinstance(flag, dict)] if isinstance(flags, list) else []
+
+    def frame(self) -> Any:
+        """Return all points as a frame of pandas or Polars: `name`, `step`, `value`, `time`.
+
+        Raises:
+            MissingExtra: neither is installed.
+        """
+        series = {name: self.metric_series(name) for name in self.metric_names()}
+        points = [(name, point) for name, points in series.items() for point in points]
+        columns: dict[str, list[object]] = {"name": [name for name, _ in points]}
+        for column in ("step", "value", "time"):
+            columns[column] = [point[column] for _, point in points]
+        return frame_of(columns)
+
+    def to_svg(self, node: NodeId | None = None) -> str:
+        """Return the graph with what happened to each node, or the inside of one, as SVG.
+
+        Raises:
+            NotRecorded: the run has no graph, or saw nothing of that inside.
+        """
+        flags = self.health_flags()
+        if node is not None:
+            return flow_svg(self._flow(node), flow_notes(node, flags))
+        return graph_svg(self._graph(), graph_notes(self._record, flags))
+
+    def to_mermaid(self, node: NodeId | None = None) -> str:
+        """Return the graph, or the inside of a node, as Mermaid text."""
+        return mermaid(self._graph() if node is None else self._flow(node))
+
+    def to_graphviz(self, node: NodeId | None = None) -> str:
+        """Return the graph, or the inside of a node, in Graphviz' language DOT."""
+        return graphviz(self._graph() if node is None else self._flow(node))
+
+    def to_text(self, node: NodeId | None = None) -> str:
+        """Return the graph with what happened to each node, or the inside of one, as lines."""
+        if node is not None:
+            return flow_text(self._flow(node))
+        return record_text(self._graph(), graph_notes(self._record, self.health_flags()))
+
+    def plot_gantt(self) -> Figure:
+        """Return the figure of what ran when, a lane for each node."""
+        return Figure(gantt_chart(gantt_info(self._record)))
+
+    def plot_metrics(self, *names: str, log: bool | None = None) -> Figure:
+        """Return the figure of the metrics named, or of all; what belongs together shares axes.
+
+        Args:
+            log: draw on a log scale; None: where a metric spans three decades.
+
+        Raises:
+            NotRecorded: no number was logged under a name.
+        """
+        return Figure(metrics_chart(metrics_info(self._record, names, log)))
+
+    def to_html(self, *, plotly: bool = False, static: bool = False) -> str:
+        """Return all of the run as one page of HTML that asks nothing of the network.
+
+        Args:
+            plotly: put the installed Plotly into the page, and draw its figures with it.
+            static: write no script at all.
+
+        Raises:
+            InvalidInput: both came together.
+            MissingExtra: Plotly is not installed.
+        """
+        return report_html(self._record, self.health_flags(), plotly=plotly, static=static)
+
+    def __repr__(self) -> str:
+        return f"RunView({printable(self.id)!r}, {self.state})"
+
+    def _repr_html_(self) -> str:
+        """Draw a card: how the run stands, its graph, its last numbers."""
+        return card_html(self._record, graph_notes(self._record, self.health_flags()))
+
+    def _graph(self) -> GraphRecord:
+        graph = self._record.graph()
+        if graph is None:
+            raise NotRecorded(
+                f"the run `{self.name}` has recorded no graph; start it with `g.track_run`."
+            )
+        return graph
+
+    def _flow(self, node: NodeId) -> ModuleFlow:
+        flows = {flow.node: flow for flow in self._record.modules()}
+        if node in flows:
+            return flows[node]
+        graph = self._record.graph()
+        nodes = [] if graph is None else [one.id for one in graph.nodes]
+        if node not in nodes:
+            asked = f"there is no node `{node}` in the run `{self.name}`"
+        else:
+            asked = f"the inside of `{node}` was not recorded in the run `{self.name}`"
+        seen = f"recorded is that of {listing(flows)}" if flows else "it holds no module's inside"
+        raise NotRecorded(
+            f"{asked}; {seen}. `to_svg()` draws the graph.{did_you_mean(node, flows)}"
+        )

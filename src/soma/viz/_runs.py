@@ -1,0 +1,76 @@
+"""`soma.runs()`: the runs below a folder."""
+
+from collections.abc import Iterable, Sequence
+from os import PathLike
+from typing import NamedTuple, overload
+
+from soma.draw import printable
+from soma.tracking import RunRecord, State, run_records
+from soma.viz._run_view import RunView
+from soma.viz._templates import SIGNS, filled
+from soma.viz._when import length, moment
+
+_MOST = 100  # rows in a notebook
+
+
+class RunRow(NamedTuple):
+    """What a list says of one run."""
+
+    state: State
+    name: str
+    kind: str
+    started: str
+    length: str
+    id: str
+
+
+def run_row(record: RunRecord) -> RunRow:
+    """Return what a list says of a run, safe to print."""
+    standing, manifest = record.standing(), record.manifest
+    return RunRow(
+        standing.state,
+        printable(manifest.name),
+        printable(manifest.kind),
+        moment(manifest.created_at),
+        length(record, standing),
+        printable(record.id),
+    )
+
+
+class RunList(Sequence[RunView]):
+    """Runs, the newest first; a notebook shows them as a table."""
+
+    def __init__(self, views: Iterable[RunView]) -> None:
+        self._views = tuple(views)
+
+    @overload
+    def __getitem__(self, index: int) -> RunView: ...
+    @overload
+    def __getitem__(self, index: slice) -> "RunList": ...
+    def __getitem__(self, index: int | slice) -> "RunView | RunList":
+        if isinstance(index, slice):
+            return RunList(self._views[index])
+        return self._views[index]
+
+    def __len__(self) -> int:
+        return len(self._views)
+
+    def __repr__(self) -> str:
+        lines = [
+            f"{SIGNS[row.state]} {row.state:<11} {row.id}  {row.length}".rstrip()
+            for row in self._rows()
+        ]
+        if len(self) > _MOST:
+            lines.append(f"and {len(self) - _MOST} more")
+        return "\n".join(lines) or "no runs"
+
+    def _repr_html_(self) -> str:
+        return filled("runs.html.jinja", rows=self._rows(), more=max(0, len(self) - _MOST))
+
+    def _rows(self) -> list[RunRow]:
+        return [run_row(RunRecord(view.dir)) for view in self._views[:_MOST]]
+
+
+def runs(root: str | PathLike[str] = ".soma") -> RunList:
+    """Return the runs below `root`, the newest first; broken ones too, as `unreadable`."""
+    return RunList(RunView(record.dir) for record in run_records(root))

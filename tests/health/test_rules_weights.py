@@ -1,0 +1,151 @@
+"""The rules about weights and steps, each at its line."""
+
+import pytest
+
+from soma.health import Measurements, judge
+from tests.health.hand import STEPS, flags, layers, measured, step, unit
+
+LAYERS = ("net/a", "net/b", "net/c")
+
+
+def test_bit_equal_while_others_move_is_frozen() -> None:
+    """A gradient, and no change in any step: no optimizer holds it."""
+    assert flags(measured({"net/a": {"moved": 0.0, "update_ratio": 0.0}})) == {"net/a": ["FROZEN"]}
+
+
+def test_two_steps_are_too_few_for_frozen() -> None:
+    """A warm-up may start with a rate of 0."""
+    found = measured({"net/a": {"moved": 0.0}}, steps=[step(0), step(1)])
+
+    assert flags(found) == {}
+
+
+def test_nothing_moves_is_not_frozen() -> None:
+    """Where no weight changes at all, no module is singled out."""
+    assert flags(measured({id: {"moved": 0.0} for id in LAYERS})) == {}
+
+
+def test_a_block_frozen_as_a_whole_is_told_of_at_the_block() -> None:
+    """The outermost module that stands still carries the story."""
+    units = [layers()[0], unit("net/a", 1, trainable=20, own_trainable=0), unit("net/a.0", 2),
+             unit("net/a.1", 3), unit("net/c", 4, feeds_output=True)]  # fmt: skip
+    still = {"moved": 0.0}
+    found = measured({id: still for id in ("net/a", "net/a.0", "net/a.1")}, units=units)
+
+    assert {one.unit: one.cause for one in judge(found).findings} == {
+        "net/a": None,
+        "net/a.0": "net/a",
+        "net/a.1": "net/a",
+    }
+
+
+@pytest.mark.parametrize(("ratio", "flag"), [(0.11, ["LR_HIGH"]), (0.09, [])])
+def test_lr_high_at_its_line(ratio: float, flag: list[str]) -> None:
+    """Steps of a tenth of the weights are too large while the loss does not fall."""
+    assert flags(measured({"net/a": {"update_ratio": ratio}})).get("net/a", []) == flag
+
+
+@pytest.mark.parametrize(("last", "flag"), [(0.89, []), (0.91, ["LR_HIGH"])])
+def test_large_steps_that_help_are_fine(last: float, flag: list[str]) -> None:
+    """A loss that falls by a tenth excuses large steps."""
+    steps = [step(at, loss=1.0 if at == 0 else last) for at in range(STEPS)]
+    found = measured({"net/a": {"update_ratio": 0.2}}, steps=steps)
+
+    assert flags(found).get("net/a", []) == flag
+
+
+def test_a_loss_below_zero_falls_too() -> None:
+    """A fall is counted in parts of the first value's size."""
+    steps = [step(at, loss=-1.0 - 0.1 * at) for at in range(STEPS)]
+
+    assert flags(measured({"net/a": {"update_ratio": 0.2}}, steps=steps)) == {}
+
+
+@pytest.mark.parametrize(("ratio", "flag"), [(0.31, ["LR_HIGH"]), (0.29, [])])
+def test_lr_high_without_a_loss(ratio: float, flag: list[str]) -> None:
+    """Where the loss says nothing, the line is further up."""
+    steps = [step(at, loss=None) for at in range(STEPS)]
+    found = measured({"net/a": {"update_ratio": ratio}}, steps=steps)
+
+    assert flags(found).get("net/a", []) == flag
+
+
+def test_a_game_of_two_has_no_loss_that_should_fall() -> None:
+    """Modules that train in turns are judged as if the loss was unknown."""
+    first, second = [1.0, 0.0] * (STEPS // 2), [0.0, 1.0] * (STEPS // 2)
+    turns = {"net/a": {"moved": first, "update_ratio": 0.2}, "net/b": {"moved": second}}
+
+    assert flags(measured(turns)) == {}
+
+
+def test_weights_that_start_at_zero_may_grow() -> None:
+    """The ratio of a change to nothing says nothing."""
+    grown = {"update_ratio": 0.5, "param_norm": [0.0, *[1.0] * (STEPS - 1)]}
+
+    assert flags(measured({"net/a": grown})) == {}
+
+
+def slow(ratio: float) -> dict[str, float]:
+    """A module that a step changes by a share of its size."""
+    return {"update_ratio": ratio, "update_norm": 3.0 * ratio}
+
+
+@pytest.mark.parametrize(("ratio", "flag"), [(0.9e-6, ["LR_LOW"]), (1.1e-6, [])])
+def test_lr_low_at_its_line(ratio: float, flag: list[str]) -> None:
+    """Steps of a millionth of the weights are too small where others move."""
+    assert flags(measured({"net/a": slow(ratio)})).get("net/a", []) == flag
+
+
+def test_without_a_gradient_a_small_step_is_right() -> None:
+    """A module whose gradient is a thousandth of the others' has no reason to move."""
+    assert flags(measured({"net/a": {**slow(1e-9), "grad_strength": 1e-3}})) == {}
+
+
+@pytest.mark.parametrize(("loss", "flag"), [(5.0, ["LR_LOW"]), (0.1, [])])
+def test_all_small_steps(loss: float, flag: list[str]) -> None:
+    """A rate that is too low for all is told from a solved problem by its loss."""
+    steps = [step(at, loss=loss) for at in range(STEPS)]
+    found = measured({id: slow(1e-9) for id in LAYERS}, steps=steps)
+
+    assert flags(found).get("net/b", []) == flag
+
+
+def stale(values: list[float]) -> Measurements:
+    """A run in which steps of one layer used old gradients."""
+    return measured({id: {"stale": values if id == "net/a" else 0.0} for id in LAYERS})
+
+
+def test_old_gradients_in_most_steps_are_stale() -> None:
+    """A missing `zero_grad` is told of where it is missing."""
+    assert flags(stale([0.0] + [1.0] * (STEPS - 1))) == {"net/a": ["STALE_GRAD"]}
+
+
+def test_one_step_with_old_gradients_is_not() -> None:
+    """One deliberate repetition is no missing call."""
+    assert flags(stale([0.0, 1.0] + [0.0] * (STEPS - 2))) == {}
+
+
+def test_a_missing_zero_grad_everywhere_is_told_once() -> None:
+    """If no layer's gradients are cleared, the node has the flag."""
+    found = measured({id: {"stale": [0.0] + [1.0] * (STEPS - 1)} for id in LAYERS})
+
+    assert flags(found) == {"net": ["STALE_GRAD"]}
+
+
+def test_no_step_is_no_data() -> None:
+    """Silence is not health."""
+    assert set(map(tuple, flags(measured(steps=[])).values())) == {("NO_DATA",)}
+
+
+def test_what_was_not_measured_says_so() -> None:
+    """A compiled module has its reason in brackets."""
+    units = [*layers()[:3], unit("net/d", 3, unobserved="compiled")]
+
+    assert flags(measured(units=units))["net/d"] == ["UNOBSERVED(compiled)"]
+
+
+def test_a_called_module_without_an_output_gradient_is_unobserved() -> None:
+    """An output in a container that nobody could open leaves the gradient unmeasured."""
+    assert flags(measured({"net/a": {"out_grad_norm": None}})) == {
+        "net/a": ["UNOBSERVED(no output gradient)"]
+    }
