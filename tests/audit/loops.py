@@ -65,15 +65,14 @@ def laws(
     No exception of ours, weights and random numbers bit for bit the same, no hook left.
     """
     audited = {"inside": True, "budget": None} | audited
-    ends, audit = [], None
+    ends = []
     for watched in (False, True):
         torch.manual_seed(0)
         model = make()
         moving = [one for one in model.parameters() if one.requires_grad]
         stepper = optimizer(moving, lr=0.05)
         before = hook_tables(model, stepper)
-        watching = soma.audit_modules({"m": model}, **audited) if watched else nullcontext()
-        with watching as audit:
+        with soma.audit_modules({"m": model}, **audited) if watched else nullcontext() as audit:
             for _ in range(steps):
                 step(model, stepper, x)
         assert hook_tables(model, stepper) == before

@@ -253,7 +253,7 @@ def test_cleared_gradients_are_not_stale(*, set_to_none: bool) -> None:
 
 
 def test_a_gradient_of_an_earlier_step_does_not_count() -> None:
-    """Row 48: a branch that is not used in a step has no gradient in it, whatever lies in `.grad`."""
+    """Row 48: a branch not used in a step has no gradient in it, whatever lies in `.grad`."""
 
     class Branches(nn.Module):
         def __init__(self):

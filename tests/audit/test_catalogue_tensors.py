@@ -56,6 +56,7 @@ def test_complex_parameters() -> None:
     assert values(audit, "m", "update_norm")[0] == pytest.approx(truth * 0.05, rel=1e-4)
 
 
+@pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor")
 def test_quantised_tensors() -> None:
     """Row 23: a quantised output is measured by what it stands for, and has no gradient."""
 
@@ -105,7 +106,9 @@ def test_half_precision(dtype: torch.dtype) -> None:
 
     torch.manual_seed(0)
     output = nn.Linear(4, 64).to(dtype)((X * 200).to(dtype)).detach()
-    assert values(audit, "m", "act_norm")[0] == pytest.approx(float(output.double().norm()), rel=1e-3)
+    assert values(audit, "m", "act_norm")[0] == pytest.approx(
+        float(output.double().norm()), rel=1e-3
+    )
 
 
 def test_tensors_without_numbers() -> None:

@@ -133,7 +133,7 @@ def test_a_hard_sample_in_a_solved_problem_is_no_explosion() -> None:
 
 def test_no_gradient_at_all_is_not_a_gradient_of_zeros() -> None:
     """A detached layer is NO_GRAD, and so is what it cuts off; the last one is the cause."""
-    none = {name: None for name in ("out_grad_norm", "param_grad_norm", "grad_strength")}
+    none = dict.fromkeys(("out_grad_norm", "param_grad_norm", "grad_strength"))
     cut = {**none, "grads": 0.0, "moved": 0.0, "update_ratio": 0.0}
     found = judge(measured({"net/a": cut, "net/b": cut})).findings
 

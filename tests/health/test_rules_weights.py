@@ -20,9 +20,14 @@ def test_two_steps_are_too_few_for_frozen() -> None:
     assert flags(found) == {}
 
 
-def test_nothing_moves_is_not_frozen() -> None:
-    """Where no weight changes at all, no module is singled out."""
-    assert flags(measured({id: {"moved": 0.0} for id in LAYERS})) == {}
+@pytest.mark.parametrize(("loss", "flag"), [(5.0, ["FROZEN"]), (0.1, [])])
+def test_nothing_moves_at_all(loss: float, flag: list[str]) -> None:
+    """An optimizer of other weights is told from a solved problem by its loss."""
+    steps = [step(at, loss=loss) for at in range(STEPS)]
+    still = {"moved": 0.0, "update_ratio": 0.0, "update_norm": 0.0}
+    found = measured(dict.fromkeys(("net", *LAYERS), still), steps=steps)
+
+    assert flags(found).get("net", []) == flag
 
 
 def test_a_block_frozen_as_a_whole_is_told_of_at_the_block() -> None:
@@ -30,7 +35,7 @@ def test_a_block_frozen_as_a_whole_is_told_of_at_the_block() -> None:
     units = [layers()[0], unit("net/a", 1, trainable=20, own_trainable=0), unit("net/a.0", 2),
              unit("net/a.1", 3), unit("net/c", 4, feeds_output=True)]  # fmt: skip
     still = {"moved": 0.0}
-    found = measured({id: still for id in ("net/a", "net/a.0", "net/a.1")}, units=units)
+    found = measured(dict.fromkeys(("net/a", "net/a.0", "net/a.1"), still), units=units)
 
     assert {one.unit: one.cause for one in judge(found).findings} == {
         "net/a": None,

@@ -5,7 +5,8 @@ import json
 import pytest
 
 from soma.viz import Axis, Block, Blocks, Chart, Figure, Panel, Series
-from soma.viz._chart_plotly import chart_json, inert
+from soma.viz._chart_plotly import chart_json
+from soma.viz._plotly_traces import inert
 
 HOSTILE = "<a href='javascript:x'>y</a> $e=mc^2$ &lt; %{x}"
 

@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Mapping
 
+from soma.audit._record import AuditRecord
 from soma.audit._recorder import Recorder
 from soma.errors import GradientHealthError
 from soma.health import AuditReport, Finding, Measurements, Series, Thresholds, judge
+from soma.tracking import Run
 
 OnFinding = Callable[[Finding], object]
 
@@ -23,6 +25,21 @@ class Audit:
         self._thresholds = Thresholds.of(thresholds)
         self._listeners: list[OnFinding] = []
         self._told: set[tuple[str, str]] = set()
+        self._records: list[AuditRecord] = []
+
+    def keep_in(self, run: Run) -> None:
+        """Keep all numbers in a run's directory, step by step, and the flags at the end."""
+        record = AuditRecord(run, self._recorder.measurements)
+        self._records.append(record)
+        self._recorder.on_step.append(record.stepped)
+
+    def end(self) -> None:
+        """Close the records; the audit itself can be asked on."""
+        for record in self._records:
+            record.end()
+        if self._records:
+            self.report()
+        self._records.clear()
 
     @property
     def measurements(self) -> Measurements:
@@ -35,7 +52,10 @@ class Audit:
 
     def report(self) -> AuditReport:
         """Return the verdict on all that was measured so far."""
-        return AuditReport(judge(self.measurements, self._thresholds))
+        report = AuditReport(judge(self.measurements, self._thresholds))
+        for record in self._records:
+            record.write_health(report, self._thresholds)
+        return report
 
     def assert_healthy(self) -> None:
         """Return quietly if nothing is wrong.

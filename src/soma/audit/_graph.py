@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any, Protocol
 
 from torch import Tensor, nn
@@ -14,6 +15,7 @@ from soma.audit._watch import Watch
 from soma.core import Event, NodeId, NodeStarted, StepFinished
 from soma.engine import Runner
 from soma.health import Thresholds
+from soma.tracking import RunListener
 
 
 class Trained(Protocol):
@@ -23,6 +25,10 @@ class Trained(Protocol):
     training: bool
     optimizers: Iterable[object]
     watchers: list[Any]  # each has `forward_begins(x)` and `backward_begins(losses)`
+
+    def forward(self, x: object) -> Any:
+        """Run the graph in training."""
+        ...
 
     @property
     def filters(self) -> Sequence[tuple[NodeId, Any]]:
@@ -45,9 +51,13 @@ def audit_graph(
     recorder.outputs.are_told = True
     audit = Audit(recorder, thresholds)
     with ExitStack() as stack:
+        stack.callback(audit.end)
         stack.callback(recorder.close)
         nodes = _Nodes(trainer, recorder, Watch(recorder, inside, stack))
         listeners = trainer.runner.listeners
+        for one in listeners.events:
+            if isinstance(one, RunListener):
+                audit.keep_in(one.run)
         stack.enter_context(listeners.listening(nodes.happened, nodes.tap))
         trainer.watchers.append(nodes)
         stack.callback(trainer.watchers.remove, nodes)
@@ -68,6 +78,8 @@ class _Nodes:
     def happened(self, event: Event) -> None:
         """Follow whose turn it is, and steps of optimizers that torch's hooks do not know."""
         recorder = self._recorder
+        if recorder.is_deaf:
+            return
         if isinstance(event, NodeStarted):
             if self._trainer.training and event.node not in self._spots:
                 recorder.guarded(None, self._look)
@@ -78,22 +90,31 @@ class _Nodes:
 
     def tap(self, node: NodeId, value: object) -> None:
         """Take a node's own output."""
-        if not self._trainer.training:
+        if not self._trainer.training or self._recorder.is_deaf:
             return
         recorder = self._recorder
         known = self._spots.get(node)
         if known is not None:
             recorder.guarded(known[1], recorder.forward_seen, known[1], value)
         if node in self._trainer.runner.topology.wiring().leaves:
-            recorder.guarded(None, recorder.network_output, value)
+            recorder.guarded(None, recorder.network_output, value, f".{node}")
 
     def forward_begins(self, x: object) -> None:
-        """Know the optimizers that the graph has by now."""
+        """Know the optimizers that the graph has by now, and what this forward starts from."""
+        if self._recorder.is_deaf:
+            return
         self._watch.followed.follow(self._trainer.optimizers)
+        run = partial(self._again, x)
+        self._recorder.guarded(None, self._recorder.forward_begins, None, run, x)
 
     def backward_begins(self, losses: Sequence[Tensor]) -> None:
         """Take the loss."""
         self._recorder.guarded(None, self._recorder.given_loss, losses)
+
+    def _again(self, x: object) -> dict[str, object]:
+        output, _ = self._trainer.forward(x)
+        leaves = self._trainer.runner.topology.wiring().leaves
+        return {leaf: output[leaf] if len(leaves) > 1 else output for leaf in leaves}
 
     def _look(self) -> None:
         """Watch the modules that have been built since the last look."""

@@ -5,6 +5,7 @@ Each is a small object that knows its audit by a weak reference. A copy of it, a
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 from weakref import ref
 
@@ -13,6 +14,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 if TYPE_CHECKING:
+    from soma.audit._origin_calls import Repeatable
     from soma.audit._passes import Reading
     from soma.audit._recorder import Recorder
 
@@ -43,7 +45,7 @@ class Hook:
         if torch.compiler.is_compiling():
             return None
         recorder = self._recorder()
-        if recorder is None or recorder.is_closed or in_transform():
+        if recorder is None or recorder.is_deaf or in_transform():
             return None
         return recorder
 
@@ -72,10 +74,30 @@ class RootStarted(Hook):
         super().__init__(recorder)
         self._node = node
 
-    def __call__(self, module: nn.Module, given: object) -> None:
-        """Say whose turn it is."""
+    def __call__(
+        self, module: nn.Module, given: tuple[object, ...], named: dict[str, object]
+    ) -> None:
+        """Say whose turn it is, and with what."""
         if (recorder := self.awake()) is not None:
             recorder.guarded(None, recorder.node_started, self._node)
+            call = partial(module, *given, **named)
+            recorder.guarded(None, recorder.forward_begins, self._node, call, [given, named])
+
+
+class OutputGradientSeen(Hook):
+    """When the gradient of the network's own output is there: keeps it until the step ends."""
+
+    __slots__ = ("_call", "_suffix")
+
+    def __init__(self, recorder: "Recorder", call: "Repeatable", suffix: str) -> None:
+        super().__init__(recorder)
+        self._call = call
+        self._suffix = suffix
+
+    def __call__(self, gradient: Tensor) -> None:
+        """Keep the gradient."""
+        if self.awake() is not None:
+            self._call.add(self._suffix, gradient)
 
 
 class InputSeen(Hook):

@@ -6,6 +6,7 @@ other devices everything stays there, as 0-d tensors.
 """
 
 import math
+from collections.abc import Iterable
 from threading import local
 from typing import NamedTuple
 
@@ -90,7 +91,7 @@ class Measures:
     def change(self, before: Tensor, after: Tensor) -> tuple[float, float]:
         """Return norm and largest absolute value of a difference of rows on a CPU."""
         squares, largest = 0.0, 0.0
-        for old, new in zip(torch.split(before, PIECE), torch.split(after, PIECE), strict=True):
+        for old, new in _pieces(before, after):
             scratch = self.scratch(new)
             torch.sub(new, old, out=scratch)
             found = scratch.dot(scratch).item()
@@ -102,6 +103,16 @@ class Measures:
             squares += found
         norm = math.sqrt(squares)
         return norm, largest or norm
+
+    def copy(self, source: Tensor, target: Tensor) -> float:
+        """Copy a row of numbers on a CPU; return its norm, taken while it is in the cache."""
+        squares = 0.0
+        for old, new in _pieces(source, target):
+            new.copy_(old)
+            squares += new.dot(new).item()
+        if not _SMALL**2 < squares < _LARGE**2:
+            return self.norm(source)[0]
+        return math.sqrt(squares)
 
     def scratch(self, like: Tensor) -> Tensor:
         """Return memory for as many elements; what it held before is lost."""
@@ -184,13 +195,23 @@ class Measures:
         samples = x.shape[0]
         means = x.sum(0).reshape(-1) / samples
         between = samples * self._means(means, top)
-        return max(0.0, 1.0 - between / squares)
+        varies = 1.0 - between / squares
+        if varies < 1e-2:  # what is left of a difference of two large numbers
+            about = (x.reshape(samples, -1) - means).reshape(-1)
+            varies = self.norm(about)[0] ** 2 / squares
+        return varies
 
     def _means(self, means: Tensor, top: float) -> float:
         if _SMALL < top < _LARGE:
             return means.dot(means).item()
         means = means / top
         return means.dot(means).item() * top * top
+
+
+def _pieces(one: Tensor, other: Tensor) -> Iterable[tuple[Tensor, Tensor]]:
+    if one.numel() <= PIECE:
+        return ((one, other),)
+    return zip(torch.split(one, PIECE), torch.split(other, PIECE), strict=True)
 
 
 def _wide(x: Tensor) -> torch.dtype:

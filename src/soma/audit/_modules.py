@@ -11,6 +11,7 @@ from soma.audit._recorder import Recorder
 from soma.audit._scope import ChannelConfig, InsideByNode, channel_config, check_nodes
 from soma.audit._watch import Watch
 from soma.health import Thresholds
+from soma.tracking import Run
 
 Modules = nn.Module | Mapping[str, nn.Module] | Iterable[tuple[str, nn.Module]]
 
@@ -24,6 +25,7 @@ def audit_modules(
     inside: InsideByNode = False,
     channels: bool | ChannelConfig = False,
     budget: float | None = 0.05,
+    run: Run | None = None,
 ) -> Iterator[Audit]:
     """Watch modules while they are trained inside a `with`.
 
@@ -46,13 +48,17 @@ def audit_modules(
         inside: which submodules are watched too: True, a depth, patterns, or these by name.
         channels: look at each channel of outputs.
         budget: the share of the time that later steps may cost; None measures every step whole.
+        run: keeps the numbers and the flags in its directory, as `soma.track_run` gives it.
     """
     named = _named(modules)
     check_nodes(inside, named)
     recorder = Recorder(channel_config(channels), Budget(budget))
     audit = Audit(recorder, thresholds)
     with ExitStack() as stack:
+        stack.callback(audit.end)
         stack.callback(recorder.close)
+        if run is not None:
+            audit.keep_in(run)
         watch = Watch(recorder, inside, stack)
         for name, module in named.items():
             watch.add(name, module)

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from soma.audit._board import Row
 from soma.audit._channels import ChannelOutput
+from soma.audit._origin_calls import Repeatable
 from soma.audit._spectrum import Spectrum
 
 
@@ -109,6 +110,7 @@ class Taken:
         "parents",
         "passes",
         "real",
+        "repeatable",
         "spectra",
         "spent",
         "stepped",
@@ -128,6 +130,7 @@ class Taken:
         self.parents: dict[int, int] = {}  # of a backward inside another one
         self.arrived: set[int] = set()  # parameters with a new gradient
         self.calls: dict[int, int] = {}  # of each spot, also where the step is not whole
+        self.repeatable: list[Repeatable] = []  # the forwards, to run them again
         self.stepped = False  # an optimizer has stepped
         self.steppers: set[int] = set()  # ids of the optimizers that have
 

@@ -17,9 +17,11 @@ from torch.optim import Optimizer
 
 from soma.audit._budget import Budget
 from soma.audit._hooks import BackwardEnded, at_backward_end, running_backward
+from soma.audit._origin_calls import Repeatable
 from soma.audit._outputs import Outputs
 from soma.audit._passes import Call, Pass, Reading, Taken
 from soma.audit._reader import Reader
+from soma.audit._repeats import Repeats
 from soma.audit._scope import ChannelConfig
 from soma.audit._settle import USED, Settler
 from soma.audit._spots import Spot
@@ -38,12 +40,14 @@ class Recorder:
         self.config = config
         self.budget = budget
         self.is_closed = False
+        self.is_deaf = False  # closed, or running a step again to see where it went wrong
         self.spots: list[Spot] = []
         self.reader = Reader(self, config)
         self.measures = self.reader.measures
         self.weights = Weights(self.measures)
         self.measurements = Measurements()
         self.outputs = Outputs(self.spots)
+        self.repeats = Repeats(self)
         self.settler = Settler(
             self.measurements, self.spots, self.weights, self.measures.boards, self.reader.pools
         )
@@ -74,16 +78,21 @@ class Recorder:
     ) -> None:
         """Call a function so that nothing that goes wrong in it reaches the user's training."""
         began = perf_counter()
+        was_enabled = torch.is_grad_enabled()
         with self._lock:
             if not self._depth:
-                self.grad_mode = torch.is_grad_enabled()
+                self.grad_mode = was_enabled
             self._depth += 1
+            # `no_grad` does the same, and takes longer than many of these calls.
+            torch._C._set_grad_enabled(False)
             try:
-                with torch.no_grad():
+                # Whoever follows the user's operations is not to see ours.
+                with torch._C.DisableTorchFunction():
                     function(*args, **kwargs)
             except Exception as error:
                 self._failed(spot, error)
             finally:
+                torch._C._set_grad_enabled(was_enabled)
                 self._depth -= 1
                 if not self._depth and self._now is not None:
                     self._now.spent += perf_counter() - began
@@ -103,6 +112,12 @@ class Recorder:
             self.measurements.notes.append(f"not measured{where}: {said}")
 
     # Forward
+
+    def forward_begins(self, node: str | None, run: Callable[[], object], given: object) -> None:
+        """Take what a forward of a named module, or of the whole graph, starts from."""
+        if self.grad_mode and running_backward() == -1:
+            taken, _ = self._pass(repeated=False)
+            taken.repeatable.append(Repeatable(node, run, given))
 
     def node_started(self, node: str) -> None:
         """Know whose turn it is; what follows belongs to that node."""
@@ -133,6 +148,8 @@ class Recorder:
             self._order += 1
             self.attach()
         taken.calls[at] = taken.calls.get(at, 0) + 1
+        if not spot.path and not self.outputs.are_told and not repeated:
+            self.repeats.keep_gradients(taken, output)
         if not taken.whole:
             return
         parts = self.reader.output(at_pass, spot, output, taken)
@@ -147,11 +164,12 @@ class Recorder:
             taken, at_pass = self._pass(repeated=False)
             self.reader.activation_input(at_pass, activation, given, taken)
 
-    def network_output(self, value: object) -> None:
+    def network_output(self, value: object, name: str) -> None:
         """Take the output of the whole network, where a graph says which that is."""
         if not self.grad_mode or running_backward() != -1:
             return
         taken, at_pass = self._pass(repeated=False)
+        self.repeats.keep_gradients(taken, value, name)
         if taken.whole:
             parts = self.reader.output(at_pass, None, value, taken)
             at_pass.outputs += [reading for _, reading in parts]
@@ -260,6 +278,7 @@ class Recorder:
         self.weights.before_step(own, self._now.arrived, numbers)
         self.measures.boards.read()
         self._settle()
+        self.repeats.look(self._now, numbers)
         if self._now.whole:
             self.weights.keep(own, numbers)
 
@@ -303,7 +322,7 @@ class Recorder:
                 at_pass.remove_handles()
         self._now = self._last = None
         self.read()
-        self.is_closed = True
+        self.is_closed = self.is_deaf = True
         self.weights.let_go()
         for spot in self.spots:
             spot.module = spot.activation = None
@@ -321,6 +340,7 @@ class Recorder:
         for at_pass in taken.passes:
             at_pass.forget()
             at_pass.remove_handles()
+        taken.repeatable.clear()
         self._last, self._last_numbers, self._now = taken, numbers, None
         self._steps += 1
         for spot in self.spots:

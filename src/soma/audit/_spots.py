@@ -160,6 +160,11 @@ def spots_in(
     return list(found.values())
 
 
+def named_modules(root: nn.Module) -> Iterator[tuple[str, nn.Module]]:
+    """Give a module and all in it, by the paths that users know."""
+    return ((path, module) for path, module, _ in _named_modules(root))
+
+
 def _named_modules(root: nn.Module) -> Iterator[tuple[str, nn.Module, bool]]:
     """Give path, module and whether it runs inside a compiled one."""
     compiled_below: list[str] = []
@@ -178,15 +183,22 @@ def _named_modules(root: nn.Module) -> Iterator[tuple[str, nn.Module, bool]]:
 
 def _is_called(module: nn.Module) -> bool:
     """Whether a module has a `forward` at all; containers such as `ModuleDict` have none."""
+    if isinstance(module, torch.jit.ScriptModule):
+        return True
     if isinstance(module, nn.ParameterList | nn.ParameterDict):
         return False
     return type(module).forward is not nn.Module.forward
 
 
 def source_of(cls: type) -> str:
-    """Return where a class is defined, `model.py:42`; empty where that is not known."""
+    """Return where a class is defined, `model.py:42`; empty for those of installed libraries."""
     try:
         file = inspect.getsourcefile(cls)
-        return "" if file is None else f"{Path(file).name}:{inspect.getsourcelines(cls)[1]}"
+        if file is None or _INSTALLED.intersection(Path(file).parts):
+            return ""
+        return f"{Path(file).name}:{inspect.getsourcelines(cls)[1]}"
     except (OSError, TypeError):
         return ""
+
+
+_INSTALLED = frozenset({"dist-packages", "site-packages"})

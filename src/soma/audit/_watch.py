@@ -53,8 +53,11 @@ class Watch:
                 spots[0].unobserved = None
         else:
             hook = RootStarted(recorder, node)
-            if any(spot.is_shy for spot in spots[1:]) or len(recorder.spots) > len(spots):
-                self._keep(self._stack, lambda: module.register_forward_pre_hook(hook))
+            if spots[0].unobserved is None:
+                self._keep(
+                    self._stack,
+                    lambda: module.register_forward_pre_hook(hook, with_kwargs=True),
+                )
         for spot in spots[is_tapped:]:
             self._hook(spot)
         if is_tapped:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 # Norms that torch takes in 32 bits are exact between these; others are taken again, scaled.
 _SMALL, _LARGE = 1e-15, 1e15
 
+_FEW = 1 << 15  # elements of a parameter that is measured together with others
+
 Mark = tuple[int, int]  # a tensor's id, and how often it was written to
 
 
@@ -157,22 +159,27 @@ class Weights:
 
     def keep(self, own: Sequence[int], numbers: Numbers) -> None:
         """Measure all parameters, and keep the values of those that are about to change."""
-        if not numbers.norms:
-            everyone = [
-                index for index, weight in enumerate(self.all) if not is_lazy(weight.parameter)
-            ]
-            self._measure(numbers.norms, everyone, [self.all[one].parameter for one in everyone])
-        with torch.no_grad():
-            for index in own:
-                parameter = self.all[index].parameter
-                if not parameter.requires_grad:
-                    continue
-                value = flat(parameter.detach()) if is_usual(parameter) else parameter.detach()
-                before = self._before.get(index)
-                if before is not None and before.shape == value.shape and is_usual(before):
-                    before.copy_(value)
-                else:
-                    self._before[index] = value.clone()
+        known = {index for indices, _ in numbers.norms for index in indices}
+        moving = [index for index in own if self.all[index].parameter.requires_grad]
+        small, large, rest = self._by_size(moving)
+        if small:
+            values = [self._value(index) for index in small]
+            before = [self._room(index, value) for index, value in zip(small, values, strict=True)]
+            torch._foreach_copy_(before, values)
+        for index in large:
+            value = self._value(index)
+            norm = self._measures.copy(value, self._room(index, value))
+            if index not in known:
+                known.add(index)
+                numbers.norms.append(((index,), Row((norm,))))
+        for index in rest:
+            self._before[index] = self._value(index).clone()
+        missing = [
+            index
+            for index, weight in enumerate(self.all)
+            if index not in known and not is_lazy(weight.parameter)
+        ]
+        self._measure(numbers.norms, missing, [self.all[index].parameter for index in missing])
 
     def after_step(self, own: Sequence[int], numbers: Numbers, *, whole: bool) -> None:
         """Measure what the step has changed; gradients that lie there from now on are spent."""
@@ -182,17 +189,39 @@ class Weights:
             weight.last = _mark(weight.parameter.grad)
         if not whole:
             return
-        rest = []
-        for index in own:
-            parameter, before = self.all[index].parameter, self._before.get(index)
-            if before is None:
-                continue
-            if parameter.device.type == "cpu" and is_usual(parameter):
-                found = self._measures.change(before, flat(parameter.detach()))
-                numbers.changes.append(((index,), Row(found)))
+        small, large, rest = self._by_size([index for index in own if index in self._before])
+        for index in large:
+            found = self._measures.change(self._before[index], self._value(index))
+            numbers.changes.append(((index,), Row(found)))
+        for group in (small, rest):
+            if group:
+                values = [self._value(index) for index in group]
+                changes = torch._foreach_sub(values, [self._before[index] for index in group])
+                self._measure(numbers.changes, group, list(changes))
+
+    def _by_size(self, indices: Iterable[int]) -> tuple[list[int], list[int], list[int]]:
+        """Sort parameters into small and large ones on a CPU, and all others."""
+        small: list[int] = []
+        large: list[int] = []
+        rest: list[int] = []
+        for index in indices:
+            parameter = self.all[index].parameter
+            if parameter.device.type != "cpu" or not is_usual(parameter):
+                rest.append(index)
             else:
-                rest.append((index, parameter.detach() - before))
-        self._measure(numbers.changes, [one for one, _ in rest], [change for _, change in rest])
+                (small if parameter.numel() <= _FEW else large).append(index)
+        return small, large, rest
+
+    def _value(self, index: int) -> Tensor:
+        value = self.all[index].parameter.detach()
+        return flat(value) if is_usual(value) else value
+
+    def _room(self, index: int, value: Tensor) -> Tensor:
+        """Return memory to keep a value in, the same in each step."""
+        before = self._before.get(index)
+        if before is None or before.shape != value.shape or before.dtype != value.dtype:
+            before = self._before[index] = torch.empty_like(value)
+        return before
 
     def let_go(self) -> None:
         """Free the values that were kept."""

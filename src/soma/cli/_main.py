@@ -5,7 +5,9 @@ import click
 from soma import __version__
 from soma._extras import DIST
 from soma.cli._cache import cache
+from soma.cli._compare import compare
 from soma.cli._explain import explain
+from soma.cli._judge import judge
 from soma.cli._report import report
 from soma.cli._runs import check, graph, runs
 
@@ -24,4 +26,6 @@ main.add_command(explain)
 main.add_command(runs)
 main.add_command(graph)
 main.add_command(report)
+main.add_command(judge)
+main.add_command(compare)
 main.add_command(check)

@@ -6,7 +6,7 @@
 from soma.health._explain import explain, flags
 from soma.health._explanation import Explanation
 from soma.health._finding import Certainty, FilterReport, Finding, Verdict
-from soma.health._judge import judge
+from soma.health._judge import NEUTRAL, judge
 from soma.health._numbers import (
     METRICS,
     ChannelSnapshot,
@@ -24,14 +24,15 @@ from soma.health._rollup import rollup
 from soma.health._thresholds import Thresholds
 
 __all__ = [
-    "METRICS",
     "AuditReport",
     "Certainty",
     "ChannelSnapshot",
     "Explanation",
     "FilterReport",
     "Finding",
+    "METRICS",
     "Measurements",
+    "NEUTRAL",
     "Origin",
     "Series",
     "Status",

@@ -5,17 +5,21 @@ of this run, so a verdict does not depend on the scale of a loss or of data.
 """
 
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Mapping
 from functools import cached_property
 from itertools import takewhile
 from statistics import median
 
-from soma.health._numbers import ChannelSnapshot, Measurements, Series, Step, Unit, UnitId
+from soma.health._family import Family
+from soma.health._numbers import ChannelSnapshot, Measurements, Series, Step, UnitId
 from soma.health._thresholds import Thresholds
 
 Points = list[tuple[int, float]]  # step and value
 
 _BOUNDED = {"sigmoid", "tanh", "softmax", "log_softmax", "hardtanh", "hardsigmoid", "softsign"}
+
+_SOLVED = 5.0  # gradient times output over loss, which grows without bound as a loss is solved
+_TO_GAIN = 1e-2  # strength of all gradients over the loss, below which there is nothing to gain
 
 
 class Facts:
@@ -25,6 +29,9 @@ class Facts:
         self.measured = measured
         self.thresholds = thresholds
         self.units = measured.units
+        self.family = Family(measured.units)
+        self._cut: dict[tuple[UnitId, str], Points] = {}
+        self._shares: dict[UnitId, float | None] = {}
 
     @cached_property
     def steps(self) -> dict[int, Step]:
@@ -56,45 +63,39 @@ class Facts:
 
     def fault(self, id: UnitId) -> tuple[int, str, str] | None:
         """Say when, in which phase and to what (`nan`, `inf`) numbers of a unit went bad."""
-        skipped = {one.step for one in self.measured.steps if one.skipped}
         mine = self.measured.series.get(id, {})
         found: list[tuple[int, int, str, str]] = []
         for rank, (phase, share, peak) in enumerate(_PHASES):
-            extremes = [pairs(mine.get(name)) for name in peak]
-            for step, bad in pairs(mine.get(share)):
-                if step in skipped or not bad > 0 or (rank == 0 and self._is_mask(id, step)):
+            bad = [step for step, value in pairs(mine.get(share)) if value > 0]
+            for step in bad:
+                if step in self._skipped or (rank == 0 and _is_mask(mine, step)):
                     continue
-                nan = any(math.isnan(dict(one).get(step, 0.0)) for one in extremes)
+                nan = any(math.isnan(at(mine.get(name), step) or 0.0) for name in peak)
                 found.append((step, rank, phase, "nan" if nan else "inf"))
                 break
         if not found:
             return None
         step, _, phase, value = min(found)
+        if phase == "backward" and any(one[0] == step and one[3] == "nan" for one in found):
+            value = "nan"  # what was infinite at its output is so in its weights
         return step, phase, value
 
-    def _is_mask(self, id: UnitId, step: int) -> bool:
-        """Is all that is not finite in an output -inf, with a gradient that is finite?"""
-        mine = self.measured.series[id]
-        bad, masked, gradient = (
-            dict(pairs(mine.get(name))).get(step, 0.0)
-            for name in ("act_bad_frac", "act_masked_frac", "out_grad_bad_frac")
-        )
-        return masked >= bad and not gradient > 0
+    @cached_property
+    def _skipped(self) -> frozenset[int]:
+        return frozenset(one.step for one in self.measured.steps if one.skipped)
 
     def watched(self, id: UnitId, name: str) -> Points:
         """Return a number of a unit over all steps before a fault, those not measured whole too."""
-        skipped = {one.step for one in self.measured.steps if one.skipped}
         end = math.inf if self.first_fault is None else self.first_fault
         mine = pairs(self.measured.series.get(id, {}).get(name))
-        return [(step, value) for step, value in mine if step < end and step not in skipped]
+        return [(step, value) for step, value in mine if step < end and step not in self._skipped]
 
     def points(self, id: UnitId, name: str) -> Points:
         """Return a number of a unit over all steps that can be judged."""
-        return [
-            (step, value)
-            for step, value in pairs(self.measured.series.get(id, {}).get(name))
-            if step in self.steps
-        ]
+        if (id, name) not in self._cut:
+            mine = pairs(self.measured.series.get(id, {}).get(name))
+            self._cut[id, name] = [one for one in mine if one[0] in self.steps]
+        return self._cut[id, name]
 
     def recent(self, id: UnitId, name: str) -> list[float]:
         """Return a number of a unit over the window."""
@@ -114,61 +115,12 @@ class Facts:
         """Was a unit called in any step?"""
         return self.units[id].order >= 0 or any(value > 0 for _, value in self.points(id, "calls"))
 
-    def above(self, id: UnitId) -> Iterator[Unit]:
-        """Return the units that a unit is a part of, nearest first."""
-        found = [one for one in self.units.values() if contains(one, self.units[id])]
-        yield from sorted(found, key=lambda one: len(one.path), reverse=True)
-
-    @cached_property
-    def holders(self) -> frozenset[UnitId]:
-        """The units whose parameters are judged: none below them has trainable ones."""
-        trainable = [one for one in self.units.values() if one.trainable]
-        return frozenset(
-            one.id for one in trainable if not any(contains(one, other) for other in trainable)
-        )
-
     def frozen(self, id: UnitId) -> bool:
         """Does a unit, or something that it is a part of, keep its parameters by choice?"""
         return any(
-            one.parameters > 0 and one.trainable == 0 for one in (self.units[id], *self.above(id))
+            one.parameters > 0 and one.trainable == 0
+            for one in (self.units[id], *self.family.above(id))
         )
-
-    def outward(self, ids: Collection[UnitId]) -> dict[UnitId, UnitId | None]:
-        """Add to holders of parameters the units all of whose holders are among them.
-
-        Each is mapped to the outermost such unit that it is a part of; None: it is that one.
-        """
-        whole = [
-            one
-            for one in self.units.values()
-            if one.trainable
-            and (inside := [id for id in self.holders if contains(one, self.units[id])])
-            and all(id in ids for id in inside)
-        ]
-        told: dict[UnitId, UnitId | None] = {}
-        for one in sorted([*whole, *(self.units[id] for id in ids)], key=by_order):
-            outer = [other for other in whole if contains(other, one)]
-            told[one.id] = min(outer, key=lambda other: len(other.path)).id if outer else None
-        return told
-
-    @cached_property
-    def ordered(self) -> list[Unit]:
-        """The units that were called, in the order of their first call."""
-        return sorted((one for one in self.units.values() if one.order >= 0), key=by_order)
-
-    def before(self, id: UnitId) -> Unit | None:
-        """Return the innermost unit that was called right before a unit."""
-        unit = self.units[id]
-        earlier = [
-            one
-            for one in self.ordered
-            if one.order < unit.order and not contains(one, unit) and not contains(unit, one)
-        ]
-        if not earlier:
-            return None
-        last = earlier[-1]
-        inside = [one for one in earlier if contains(last, one)]
-        return inside[-1] if inside else last
 
     @cached_property
     def references(self) -> dict[int, float]:
@@ -179,7 +131,8 @@ class Facts:
         """
         found = {step: one.output_grad_norm for step, one in self.steps.items()}
         for unit in self.units.values():
-            if unit.feeds_output and unit.activation in _BOUNDED and (last := self.before(unit.id)):
+            bounded = unit.feeds_output and unit.activation in _BOUNDED
+            if bounded and (last := self.family.before(unit.id)) is not None:
                 for step, value in self.points(last.id, "out_grad_norm"):
                     if value > 0:
                         found[step] = min(found[step], value)
@@ -198,6 +151,13 @@ class Facts:
         one = self.steps[step]
         product = one.output_norm * one.output_grad_norm
         return max(product, abs(one.loss or 0.0)) if math.isfinite(product) else 0.0
+
+    def share(self, id: UnitId) -> float | None:
+        """Return the median of `gradients` over the window, without steps that gave it none."""
+        if id not in self._shares:
+            recent = [value for step, value in self.gradients(id) if step in self.window]
+            self._shares[id] = middle([value for value in recent if value > 0])
+        return self._shares[id]
 
     def products(self, id: UnitId) -> Points:
         """Return gradient times output of a unit, over the same of the network.
@@ -220,11 +180,10 @@ class Facts:
     @cached_property
     def _takes_turns(self) -> bool:
         """Do parts of the network train in turns, as in a game of two, where losses may rise?"""
-        movers = [
+        turns = {
             frozenset(step for step, moved in self.points(id, "moved") if moved > 0)
-            for id in self.holders
-        ]
-        turns = [one for one in movers if one]
+            for id in self.family.holders
+        } - {frozenset()}
         return any(not one & other for one in turns for other in turns)
 
     @cached_property
@@ -236,12 +195,38 @@ class Facts:
         last = median(self.losses[len(self.losses) // 2 :])
         return first - last >= self.thresholds.lr_high_fall * abs(first)
 
+    @cached_property
+    def unsolved(self) -> bool:
+        """Is there a loss left that did not fall, and a gradient that would lower it?"""
+        last = [self.steps[step] for step in sorted(self.window)]
+        if not last or any(not one.loss for one in last) or self.loss_fell:
+            return False
+        strengths = [self.middle(id, "grad_strength") or 0.0 for id in self.family.holders]
+        strength = math.hypot(*strengths)
+        solved = [one.output_norm * one.output_grad_norm / abs(one.loss or 1.0) for one in last]
+        gain = [strength / worth for one in last if (worth := self.worth(one.step)) > 0]
+        return bool(gain) and median(solved) < _SOLVED and median(gain) > _TO_GAIN
+
 
 _PHASES = (
     ("forward", "act_bad_frac", ("act_max", "act_min")),
     ("backward", "out_grad_bad_frac", ("out_grad_max", "out_grad_norm")),
     ("weights", "param_grad_bad_frac", ("param_grad_norm",)),
 )
+
+
+def _is_mask(named: Mapping[str, Series], step: int) -> bool:
+    """Is all that is not finite in an output -inf, with a gradient that is finite?"""
+    masked = at(named.get("act_masked_frac"), step) or 0.0
+    bad = at(named.get("act_bad_frac"), step) or 0.0
+    return masked >= bad and not (at(named.get("out_grad_bad_frac"), step) or 0.0) > 0
+
+
+def at(series: Series | None, step: int) -> float | None:
+    """Return the value of a series at a step; None: it has none there."""
+    if series is None or step not in series.steps:
+        return None
+    return series.values[series.steps.index(step)]
 
 
 def pairs(series: Series | None) -> Points:
@@ -253,18 +238,6 @@ def middle(values: list[float]) -> float | None:
     """Return the median of numbers; None: there is none."""
     finite = [one for one in values if math.isfinite(one)]
     return median(finite) if finite else None
-
-
-def contains(outer: Unit, inner: Unit) -> bool:
-    """Is a unit a part of another one?"""
-    if outer.node != inner.node or outer.id == inner.id:
-        return False
-    return not outer.path or inner.path.startswith((f"{outer.path}.", f"{outer.path}["))
-
-
-def by_order(unit: Unit) -> tuple[bool, int]:
-    """Sort units by their first call, those without one last."""
-    return unit.order < 0, unit.order
 
 
 def since(points: Points, low: float, high: float = math.inf) -> int:

@@ -1,12 +1,13 @@
 """From measurements to a verdict: ask every rule, tell each story once, worst first."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from statistics import median
 from types import MappingProxyType
 from typing import Any
 
-from soma.health._facts import Facts, by_order, contains
+from soma.health._facts import Facts
+from soma.health._family import by_order, contains, in_order
 from soma.health._finding import FilterReport, Finding, Verdict
 from soma.health._numbers import Measurements, Status, Unit, UnitId
 from soma.health._thresholds import Thresholds
@@ -32,9 +33,12 @@ def judge(
     facts = Facts(measurements, Thresholds.of(thresholds))
     found = [finding for rule in RULES for finding in rule(facts)]
     findings = _ranked(facts, _related(facts, found))
-    units = sorted(facts.units.values(), key=by_order)
+    by_unit: dict[UnitId, list[Finding]] = {}
+    for one in findings:
+        by_unit.setdefault(one.unit, []).append(one)
+    units = in_order(facts.units.values())
     return Verdict(
-        filters=tuple(_row(facts, one, findings) for one in units),
+        filters=tuple(_row(facts, one, by_unit.get(one.id, [])) for one in units),
         findings=tuple(findings),
         n_steps=len(measurements.steps),
         facts=MappingProxyType(_whole(facts)),
@@ -88,7 +92,7 @@ def _cause(facts: Facts, one: Finding, found: list[Finding]) -> UnitId | None:
         case "IGNORED_CHANNELS":  # of a unit that gets nothing at all
             return _other(one, [f for f in found if f.unit == one.unit], {"VANISHING"})
         case "UNOBSERVED":
-            outer = {unit.id for unit in facts.above(one.unit)}
+            outer = {unit.id for unit in facts.family.above(one.unit)}
             return _other(one, [f for f in found if f.unit in outer], {"UNUSED"})
     return None
 
@@ -138,41 +142,40 @@ def _ranked(facts: Facts, found: list[Finding]) -> list[Finding]:
         )
 
     ordered = sorted(found, key=badness)
-    stories: list[list[Finding]] = []
-    for head in (one for one in ordered if one.cause is None):
-        if not any(_holds(story, head) for story in stories):
-            told = [one for story in stories for one in story]
-            stories.append([head, *_following(head, ordered, told)])
+    by_cause: dict[UnitId | None, list[Finding]] = {}
+    for one in ordered:
+        by_cause.setdefault(one.cause, []).append(one)
+    told: set[int] = set()  # findings are compared by identity: two may say the same
+    stories = [_story(head, by_cause, told) for head in by_cause.get(None, [])]
     stories.sort(key=lambda story: min(map(badness, story)))
-    ranked = [one for story in stories for one in story]
-    return ranked + [one for one in ordered if not _holds(ranked, one)]
+    return [
+        *(one for story in stories for one in story),
+        *(one for one in ordered if id(one) not in told),
+    ]
 
 
-def _following(head: Finding, ordered: list[Finding], told: list[Finding]) -> list[Finding]:
-    """Return what a finding brings about, over any number of hops, and no other story tells."""
-    found: list[Finding] = []
-    units = [head.unit]
-    for unit in units:
-        for one in ordered:
-            if one.cause == unit and not _holds([head, *found, *told], one):
-                found.append(one)
-                units.append(one.unit)
-    return found
+def _story(
+    head: Finding, by_cause: dict[UnitId | None, list[Finding]], told: set[int]
+) -> list[Finding]:
+    """Return a finding and what it brings about, over any number of hops."""
+    story = [head]
+    told.add(id(head))
+    for one in story:
+        for other in by_cause.get(one.unit, []):
+            if id(other) not in told:
+                told.add(id(other))
+                story.append(other)
+    return story
 
 
-def _holds(ranked: Iterable[Finding], one: Finding) -> bool:
-    return any(other is one for other in ranked)
-
-
-def _row(facts: Facts, unit: Unit, findings: list[Finding]) -> FilterReport:
-    mine = tuple(one for one in findings if one.unit == unit.id)
+def _row(facts: Facts, unit: Unit, mine: list[Finding]) -> FilterReport:
     steps = {
         step for series in facts.measured.series.get(unit.id, {}).values() for step in series.steps
     }
     return FilterReport(
         filter_id=unit.id,
         flags=list(dict.fromkeys(one.flag for one in mine)),
-        findings=mine,
+        findings=tuple(mine),
         status=_status(unit),
         n_steps=len(steps),
         metrics=MappingProxyType(dict(_metrics(facts, unit.id))),

@@ -5,10 +5,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from soma._extras import loaded, require
+from soma.core import Diagnostic
 from soma.errors import MissingExtra
 from soma.health._finding import FilterReport, Finding, Verdict
 from soma.health._rollup import rollup
-from soma.health._tell import clean, faults, summary, told
+from soma.health._tell import clean, faults, stories, summary
 
 _MOST = 200  # rows that a notebook shows
 _SHOWN = ("out_grad_norm", "update_ratio", "act_std")
@@ -56,11 +57,14 @@ class AuditReport:
         """Return the flags of each node, with where inside it they stand."""
         return rollup(self.verdict)
 
+    def stories(self) -> tuple[Diagnostic, ...]:
+        """Return the findings as diagnostics, one a story, worst first, each with its level."""
+        return tuple(stories(self.verdict))
+
     def pretty(self) -> str:
         """Return the findings as text of at most 100 columns, whatever the names hold."""
-        stories = list(told(self.verdict))
         notes = [f"note: {clean(one)}" for one in self.verdict.facts.get("notes", ())]
-        return "\n\n".join([*stories, "\n".join([*notes, summary(self.verdict)])])
+        return "\n\n".join([*map(str, self.stories()), "\n".join([*notes, summary(self.verdict)])])
 
     def __str__(self) -> str:
         return self.pretty()

@@ -1,4 +1,4 @@
-"""Findings as compiler messages: one per story, consequences below their cause."""
+"""Findings as compiler messages: one a story, consequences below their cause."""
 
 from collections.abc import Iterator
 from typing import Literal
@@ -8,34 +8,34 @@ from soma.draw import printable, shortened
 from soma.health._explain import explain
 from soma.health._finding import FilterReport, Finding, Verdict
 from soma.health._judge import NEUTRAL
-from soma.health._words import listed, several
+from soma.health._words import listed, place, several, ticked
 
 _ERRORS = {"NAN", "INF", "EXPLODING", "NO_GRAD", "DEAD"}
 _MOST = 4  # consequences named one by one
 _LONGEST_ID = 80
 
 
-def told(verdict: Verdict) -> Iterator[str]:
-    """Return the text of each story, worst first; each finding stands in one of them."""
+def stories(verdict: Verdict) -> Iterator[Diagnostic]:
+    """Return the stories, worst first; each finding stands in one of them."""
     left = list(verdict.findings)
     while left:
         head = left.pop(0)
         follow = _same(head, left) if head.name in NEUTRAL else _consequences(head, left)
         left = [one for one in left if not any(one is other for other in follow)]
-        yield str(diagnostic(verdict, head, follow))
+        yield diagnostic(verdict, head, follow)
 
 
 def diagnostic(verdict: Verdict, head: Finding, follow: list[Finding]) -> Diagnostic:
     """Return a finding, with those that it brings about, in the form of the compiler's."""
     name, source, _ = verdict.facts.get("places", {}).get(head.unit, ("", "", ""))
-    remarks = [f"`{name}`, written in {source}"] if name and source else []
-    sure = "" if head.certainty == "certain" else f" ({head.certainty}, not certain)"
+    remarks = [place(name, source)] if name and source else []
+    sure = "" if head.certainty == "certain" else f" ({head.certainty})"
     return Diagnostic(
         level=_level([head, *follow]),
         code=head.name if head.name in NEUTRAL else head.flag,
         node=shortened(clean(head.unit), _LONGEST_ID),
-        message=f"{explain(head.name).title}, since step {head.since}",
-        remarks=(*remarks, f"{head.why}{sure}", f"so {head.meaning}", *_told_with(head, follow)),
+        message=f"{explain(head.name).title}, since step {head.since}{sure}",
+        remarks=(*remarks, head.why, f"so {head.meaning}", *_told_with(head, follow)),
         help=head.help,
     )
 
@@ -65,7 +65,7 @@ def _told_with(head: Finding, follow: list[Finding]) -> Iterator[str]:
     """Return what else belongs to the story, flag by flag."""
     for flag in dict.fromkeys(one.flag for one in follow):
         same = [one for one in follow if one.flag == flag]
-        units = [f"`{clean(one.unit)}`" for one in same]
+        units = [ticked(one.unit) for one in same]
         if len(units) > _MOST:
             units[_MOST - 1 :] = [several(len(units) - _MOST + 1, "more module")]
         why = "" if same[0].name == head.name else f": {same[0].why}"

@@ -44,7 +44,7 @@ class Thresholds:
         for name in values:
             if name not in known:
                 raise InvalidThreshold(
-                    f"there is no threshold `{name}`; there are {listing(known, most=40)}."
+                    f"there is no threshold `{name}`; there are {listing(known)}."
                     f"{did_you_mean(name, known)}"
                 )
         return object.__new__(cls)

@@ -2,19 +2,18 @@
 
 from collections.abc import Sequence
 
+from soma.draw import printable, shortened
 from soma.health._numbers import Unit
 
+_LONGEST = 50  # characters of a name
 _MOST = 6  # names or channels that a sentence lists before it counts
 
 
 def number(value: float) -> str:
     """Return a number with two digits that count: `0.0021`, `1.7e-08`, `940`, `1.2e+06`."""
-    size = abs(value)
-    if size == 0 or 1e-4 <= size < 1:
-        return f"{value:.2g}"
-    if 1 <= size < 100:
-        return f"{value:.3g}"
-    return f"{round(value)}" if 100 <= size < 1e5 else f"{value:.1e}"
+    if 100 <= abs(value) < 1e5:
+        return str(round(value))
+    return f"{value:.3g}" if 1 <= abs(value) < 100 else f"{value:.2g}"
 
 
 def percent(share: float) -> str:
@@ -48,11 +47,22 @@ def listed(names: Sequence[str], what: str) -> str:
     return " and ".join([", ".join(shown[:-1]), shown[-1]]) if len(shown) > 1 else "".join(shown)
 
 
+def ticked(name: str) -> str:
+    """Return a name in backticks, printable and not too long, whatever it holds."""
+    return f"`{shortened(printable(name), _LONGEST)}`"
+
+
 def quoted(units: Sequence[Unit]) -> str:
     """Return the ids of units, each in backticks, cut after a few."""
-    return listed([f"`{one.id}`" for one in units], "module")
+    return listed([ticked(one.id) for one in units], "module")
 
 
 def named(unit: Unit) -> str:
     """Return a unit's class and where it is written: `Encoder` (model.py:42)."""
-    return f"`{unit.class_name}` ({unit.source})" if unit.source else f"`{unit.class_name}`"
+    return place(unit.class_name, unit.source)
+
+
+def place(class_name: str, source: str) -> str:
+    """Return a class and where it is written: `Encoder` (model.py:42)."""
+    where = f" ({shortened(printable(source), _LONGEST)})" if source else ""
+    return f"{ticked(class_name)}{where}"

@@ -7,6 +7,8 @@ modules.json               what was executed inside the nodes
 events.jsonl               what happened, a line each: `_lines.py`
 metrics.jsonl              what was logged, a line each
 diagnostics/compile.json   what the compiler found
+diagnostics/audit.jsonl    what an audit measured, the latest one of the run
+diagnostics/health.json    the flags of each node at its end
 """
 
 from os import PathLike

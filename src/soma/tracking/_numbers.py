@@ -4,6 +4,7 @@ This is the one place where those become the strings `"NaN"`, `"Infinity"`, `"-I
 floats again.
 """
 
+from collections.abc import Mapping
 from math import inf, isfinite, nan
 from operator import index
 from reprlib import repr as shortly
@@ -37,6 +38,17 @@ def number_in(value: float | str) -> float:
         return float(value)
     except OverflowError:  # a whole number of hundreds of digits
         raise ValueError("a number that is too large.") from None
+
+
+def numbers_out(value: Any) -> Any:
+    """Return a value with its floats as JSON keeps them, at any depth."""
+    if isinstance(value, float):
+        return number_out(value)
+    if isinstance(value, list | tuple):
+        return [numbers_out(one) for one in value]
+    if isinstance(value, Mapping):
+        return {name: numbers_out(one) for name, one in value.items()}
+    return value
 
 
 def numbers_back(value: Any) -> Any:

@@ -35,7 +35,7 @@ from soma.tracking._layout import (
     runs_folder,
 )
 from soma.tracking._lines import BeganLine, EventLine, MetricLine, encode
-from soma.tracking._numbers import as_number, as_step, number_out
+from soma.tracking._numbers import as_number, as_step, number_out, numbers_out
 from soma.tracking._plain import plain, plain_tags, shown, text_out
 from soma.tracking._points import Manifest
 from soma.tracking._process import ProcessMark
@@ -188,6 +188,20 @@ class Run:
         found = {"format": FORMAT, "diagnostics": list(diagnostics)}
         _write_whole(folder / COMPILE, found)
 
+    def diagnostics_file(self, name: str) -> "RowFile":
+        """Begin a file of lines beside the diagnostics, in place of one that was there."""
+        folder = self.dir / DIAGNOSTICS
+        try:
+            make_folder(str(folder))
+            (folder / name).unlink(missing_ok=True)
+            return RowFile(Appender(str(folder / name)))
+        except OSError as error:
+            raise _not_written(folder / name, error) from error
+
+    def write_diagnostics(self, name: str, value: Mapping[str, object]) -> None:
+        """Keep a mapping beside the diagnostics as a whole file, in place of one kept before."""
+        _write_whole(self.dir / DIAGNOSTICS / name, {"format": FORMAT, **numbers_out(value)})
+
     def at_end(self, call: Callable[[], None]) -> None:
         """Have `call` write what is known only at the end; its error hides no other one."""
         self._last_calls.append(call)
@@ -238,6 +252,21 @@ class Run:
     def __repr__(self) -> str:
         """Name the run and where it is."""
         return f"<Run {self.id} in {self.dir}>"
+
+
+class RowFile:
+    """A file of a run that takes mappings of plain data, one a line."""
+
+    def __init__(self, file: Appender) -> None:
+        self._file = file
+
+    def append(self, row: Mapping[str, object]) -> None:
+        """Keep one row; numbers that are not finite are kept too."""
+        self._file.append(_encoded(numbers_out(row)))
+
+    def close(self) -> None:
+        """Bring all rows to the disk, and take no more."""
+        self._file.close(durable=True)
 
 
 def _new_directory(folder: Path) -> Path:

@@ -20,17 +20,19 @@ class Axis:
     title: str = ""
     kind: AxisKind = "linear"
     categories: tuple[str, ...] = ()
+    ends: tuple[float, float] | None = None  # what it shows at least
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """A line through points; a value that is not finite is a gap with a sign at the edge."""
+    """A line through points; what the axis cannot show is a gap with a sign at the edge."""
 
     name: str
     x: tuple[float, ...]
     y: tuple[float, ...]
     ink: Ink
     dashed: bool = False
+    joined: bool = True  # else dots alone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +58,26 @@ class Blocks:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Cells:
+    """A table of numbers from -1 to 1, each a cell in a colour; NaN is an empty one.
+
+    Its columns are the categories of the x axis, its rows those of the y axis.
+    """
+
+    rows: tuple[tuple[float, ...], ...]
+    parts: tuple[int, ...] = ()  # rows, and columns, before which a line is drawn
+    empty: str = "no number"  # what a cell without one means
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remark:
+    """Words beside the right end of a lane."""
+
+    text: str
+    ink: Ink = "muted"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
     """A pair of axes with what is drawn on them; the y axis of lanes runs downwards."""
 
@@ -64,7 +86,9 @@ class Panel:
     y: Axis
     series: tuple[Series, ...] = ()
     blocks: tuple[Blocks, ...] = ()
+    cells: Cells | None = None
     note: str = ""  # a sentence below the title
+    remarks: tuple[Remark, ...] = ()  # one for each lane, or none at all
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,4 +98,5 @@ class Chart:
     title: str
     panels: tuple[Panel, ...]
     note: str = ""
+    columns: int = 2  # of panels, where the page is wide enough
     empty: str = "nothing was recorded"  # what stands there when there are no panels

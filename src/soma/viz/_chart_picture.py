@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from soma.draw import Line, Mark, Picture, Text
+from soma.draw import Dot, Line, Mark, Picture, Text
+from soma.viz._cells_picture import ramp
 from soma.viz._chart import Chart, Panel
 from soma.viz._chart_layout import (
     LINE,
@@ -53,6 +54,7 @@ def _description(chart: Chart) -> str:
 
 def _panel_in_words(panel: Panel) -> str:
     drawn = [*(one.name for one in panel.series), *(one.name for one in panel.blocks)]
+    drawn += (one.text for one in panel.remarks)
     lanes = f"of {', '.join(panel.y.categories)}" if panel.y.categories else ""
     contents = " ".join(filter(None, (", ".join(drawn), lanes)))
     return ". ".join(filter(None, (panel.title, contents, panel.note)))
@@ -71,11 +73,15 @@ def _heading(place: Place) -> Iterator[Mark]:
     y = place.baseline + LINE * len(place.note)
     for key in place.keys:
         yield from _key(key, place.x + key.x, y + LINE * key.row)
+    if place.panel.cells is not None:
+        yield from ramp(place.panel.cells, place.x, y, place.width)
 
 
 def _key(key: Key, x: float, y: float) -> Iterator[Mark]:
     """Draw a sign of a legend and its words, whose baseline is at `y`."""
-    if key.style == "line" or key.style == "dashed":
+    if key.style == "dot":
+        yield Dot(x=x + 8, y=y - 4, radius=3.5, fill=key.ink, title=key.name)
+    elif key.style == "line" or key.style == "dashed":
         points = ((x, y - 4), (x + 16, y - 4))
         dashed = key.style == "dashed"
         yield Line(points=points, stroke=key.ink, thickness=2.5, dashed=dashed, title=key.name)

@@ -5,36 +5,38 @@ escaped: Plotly takes markup, entities and formulas in every text.
 """
 
 import math
-from html import escape
 from typing import Any
 
-from soma.draw import Ink, text_width
-from soma.viz._chart import Block, Blocks, Chart, Series
-from soma.viz._chart_layout import LINE, MARGIN, SMALL, SUBTITLE, TITLE, Place, laid_out
-from soma.viz._scale import Scale, clamped, x_scale, y_scale
-from soma.viz._signs import signs
+from soma.draw import text_width
+from soma.viz._cells_picture import struck
+from soma.viz._chart import Chart, Panel
+from soma.viz._chart_layout import (
+    LINE,
+    MARGIN,
+    SMALL,
+    SUBTITLE,
+    TITLE,
+    Place,
+    laid_out,
+    plot_width,
+    remarks_of,
+    remarks_width,
+)
+from soma.viz._plotly_traces import (
+    INKS,
+    TEXT,
+    bar_traces,
+    cell_trace,
+    inert,
+    line_traces,
+    ramp_text,
+)
+from soma.viz._scale import Scale, spaced, x_scale, y_scale
 from soma.viz._words import line_of
 
 _NARROWEST = 660.0  # pixels: words are cut to fit it, a wider page only gives more room
-_TEXT, _LINE, _GRID = "#77808c", "#808a96", "rgba(128,138,150,0.25)"
-# Half-way inks: a contrast of 3 or more on white and on #111.
-_INKS: dict[Ink, str] = {
-    "accent": "#4a7fe8",
-    "good": "#2b9a5b",
-    "cached": "#1d8fa6",
-    "warning": "#b97a1a",
-    "bad": "#e0483d",
-    "series1": "#4a7fe8",
-    "series2": "#d9712b",
-    "series3": "#2b9a5b",
-    "series4": "#c9509f",
-    "series5": "#1d8fa6",
-    "series6": "#8f69d6",
-    "series7": "#a18512",
-    "series8": "#7b8593",
-}
-_KEY_SIGNS = {"line": "━", "dashed": "╍", "plain": "■", "hollow": "▨", "failed": "■"}
-_SYMBOLS = {"NaN": "x-thin-open", "Infinity": "triangle-up", "-Infinity": "triangle-down"}
+_LINE, _GRID = "#808a96", "rgba(128,138,150,0.25)"
+_KEY_SIGNS = {"line": "━", "dashed": "╍", "dot": "●", "plain": "■", "hollow": "▨", "failed": "■"}
 
 
 def chart_json(chart: Chart) -> dict[str, Any]:
@@ -51,11 +53,6 @@ def chart_json(chart: Chart) -> dict[str, Any]:
     return {"data": page.traces, "layout": page.layout}
 
 
-def inert(text: str) -> str:
-    """Return a text that Plotly shows as it is: no tag, no entity, no formula."""
-    return escape(text, quote=False).replace("$", "&#36;")
-
-
 class _Page:
     """Collects traces, axes and words; places are pixels of the narrowest page."""
 
@@ -70,12 +67,13 @@ class _Page:
             "margin": {"l": MARGIN, "r": MARGIN, "t": 0, "b": 0, "autoexpand": False},
             "paper_bgcolor": "rgba(0,0,0,0)",
             "plot_bgcolor": "rgba(0,0,0,0)",
-            "font": {"color": _TEXT, "family": "system-ui, Segoe UI, Roboto, Arial, sans-serif"},
-            "modebar": {"bgcolor": "rgba(0,0,0,0)", "color": _TEXT, "activecolor": _INKS["accent"]},
+            "font": {"color": TEXT, "family": "system-ui, Segoe UI, Roboto, Arial, sans-serif"},
+            "modebar": {"bgcolor": "rgba(0,0,0,0)", "color": TEXT, "activecolor": INKS["accent"]},
             "hovermode": "closest",
             "barmode": "overlay",
             "showlegend": False,
             "annotations": self.words,
+            "shapes": [],
         }
 
     def right(self, x: float) -> float:
@@ -116,9 +114,11 @@ class _Page:
         widest = max((text_width(name, SMALL) for name in names), default=0.0)
         # Plotly writes numbers in its own way, and others when zoomed.
         indent = widest + 14 if panel.y.kind == "category" else max(widest + 14, 52.0)
-        across = x_scale(panel, place.width - indent)
-        left, right = place.x + indent, place.x + place.width - 6
-        self.layout[f"xaxis{number}"] = _axis(across, [tick.label for tick in across.ticks]) | {
+        beside = remarks_width(place)
+        across = x_scale(panel, place.width - indent - beside)
+        left, right = place.x + indent, place.x + place.width - max(6.0, beside)
+        right = left + plot_width(place, right - left)
+        self.layout[f"xaxis{number}"] = _x_axis(across, right - left) | {
             "domain": [self.right(left), self.right(right)],
             "anchor": f"y{number}",
             "title": {"text": inert(across.title), "standoff": 6, "font": {"size": SMALL}},
@@ -127,27 +127,66 @@ class _Page:
             "linecolor": _LINE,
             "tickcolor": _LINE,
         }
-        lanes = [tick.value - 0.5 for tick in down.ticks] if panel.y.categories else []
+        parted = panel.y.categories and panel.cells is None
+        lanes = [tick.value - 0.5 for tick in down.ticks] if parted else []
         self.layout[f"yaxis{number}"] = _axis(down, names) | {
             "domain": [self.up(place.bottom), self.up(place.top)],
             "anchor": f"x{number}",
-            "showgrid": not lanes,
+            "showgrid": not panel.y.categories,
             "gridcolor": _GRID,
             "minor": {"tickvals": lanes, "showgrid": bool(lanes), "gridcolor": _GRID},
         }
-        for group in panel.blocks:
-            self.traces.append(_bars(group, across, right - left, number))
+        axes = {"xaxis": f"x{number}", "yaxis": f"y{number}"}
+        self.layout["shapes"] += _cell_lines(panel, number)
+        if panel.cells is not None:
+            self.traces.append(cell_trace(panel) | axes)
+        for trace in bar_traces(panel.blocks, across, right - left):
+            self.traces.append(trace | axes)
         for line in panel.series:
-            self.traces += _lines(line, across, down, right - left, number)
+            for trace in line_traces(line, across, down, right - left):
+                self.traces.append(trace | axes)
+        for lane, (lines, remark) in enumerate(remarks_of(place)):
+            self.write(right + 8, place.top, "<br>".join(map(inert, lines)), SMALL)
+            self.words[-1] |= {"yref": f"y{number}", "y": lane, "yanchor": "middle"}
+            self.words[-1]["font"] |= {"color": INKS.get(remark.ink, TEXT)}
 
 
 def _key_rows(place: Place) -> list[str]:
     """Return the rows of a legend, each sign in its colour."""
     rows: dict[int, list[str]] = {}
     for key in place.keys:
-        sign = f'<span style="color:{_INKS[key.ink]}">{_KEY_SIGNS[key.style]}</span>'
+        sign = f'<span style="color:{INKS[key.ink]}">{_KEY_SIGNS[key.style]}</span>'
         rows.setdefault(key.row, []).append(f"{sign} {inert(key.text)}")
-    return ["&nbsp;&nbsp;&nbsp;".join(row) for row in rows.values()]
+    ramp = [] if place.panel.cells is None else [ramp_text(place.panel.cells)]
+    return [*("&nbsp;&nbsp;&nbsp;".join(row) for row in rows.values()), *ramp]
+
+
+def _x_axis(scale: Scale, width: float) -> dict[str, Any]:
+    """Return an x axis; of very many categories, some have a name."""
+    ticks, room = spaced(scale, width)
+    if not scale.axis.categories:
+        return _axis(scale, [tick.label for tick in ticks])
+    names = [line_of(tick.label, SMALL, max(room - 4, 40)) for tick in ticks]
+    return _axis(scale, names) | {
+        "range": [scale.low, scale.high],
+        "tickvals": [tick.value for tick in ticks],
+    }
+
+
+def _cell_lines(panel: Panel, number: str) -> list[dict[str, Any]]:
+    """Return the lines between the parts of a table of cells, and those through empty rows."""
+    if panel.cells is None:
+        return []
+    end = len(panel.y.categories) - 0.5
+    lines = [(part - 0.5, 1.5) for part in panel.cells.parts]
+    lines += [(row, 0.75) for row in struck(panel.cells)]
+    found: list[dict[str, Any]] = []
+    for at, width in lines:
+        for ends in ((-0.5, end, at, at), (at, at, -0.5, end)):
+            places = dict(zip(("x0", "x1", "y0", "y1"), ends, strict=True))
+            style = {"type": "line", "line": {"color": TEXT, "width": width}}
+            found.append({**style, **places, "xref": f"x{number}", "yref": f"y{number}"})
+    return found
 
 
 def _axis(scale: Scale, names: list[str]) -> dict[str, Any]:
@@ -187,90 +226,3 @@ def _axis(scale: Scale, names: list[str]) -> dict[str, Any]:
             step = round(values[1] - values[0]) if len(values) > 1 else 1
             return common | {"tick0": values[0], "dtick": step, "tickformat": ",d"}
     return common
-
-
-def _bars(group: Blocks, across: Scale, width: float, number: str) -> dict[str, Any]:
-    ink = _INKS[group.ink]
-    hollow = group.style == "hollow"
-    marker: dict[str, Any] = {
-        "color": "rgba(0,0,0,0)" if hollow else ink,
-        "opacity": [block.strength for block in group.blocks],
-        "line": {"color": ink, "width": 1},
-    }
-    if hollow:
-        marker["pattern"] = {"shape": "/", "fgcolor": ink, "size": 5, "solidity": 0.3}
-    return {
-        "type": "bar",
-        "orientation": "h",
-        "name": inert(group.name),
-        "base": [block.start / across.unit for block in group.blocks],
-        "x": [(block.end - block.start) / across.unit for block in group.blocks],
-        "y": [block.lane for block in group.blocks],
-        "width": 0.62,
-        "marker": marker,
-        "text": [_fitting(block, across, width) for block in group.blocks],
-        "textposition": "inside",
-        "textangle": 0,
-        "insidetextanchor": "start",
-        "constraintext": "none",
-        "textfont": {"size": SMALL, "color": _TEXT if hollow else "#ffffff"},
-        "hoverinfo": "text",
-        "hovertext": [_hover(block.tooltip) for block in group.blocks],
-        "xaxis": f"x{number}",
-        "yaxis": f"y{number}",
-    }
-
-
-def _fitting(block: Block, across: Scale, width: float) -> str:
-    """Return the words of a block that is wide enough for them on every page."""
-    room = (across.place(block.end) - across.place(block.start)) * width
-    return inert(block.text) if text_width(block.text, SMALL) + 10 <= room else ""
-
-
-def _lines(
-    line: Series, across: Scale, down: Scale, width: float, number: str
-) -> list[dict[str, Any]]:
-    """Return a trace of the numbers, and one of the signs where there is none."""
-    common = {
-        "type": "scatter",
-        "name": inert(line.name),
-        "hoverinfo": "text",
-        "cliponaxis": False,
-        "xaxis": f"x{number}",
-        "yaxis": f"y{number}",
-    }
-    ink = _INKS[line.ink]
-    points = list(zip(line.x, line.y, strict=True))
-    numbers = common | {
-        "mode": "lines+markers" if len(points) <= 60 else "lines",
-        "x": list(line.x),
-        "y": [clamped(y) if math.isfinite(y) else None for _, y in points],
-        "connectgaps": False,
-        "line": {"color": ink, "width": 1.8, "dash": "dash" if line.dashed else "solid"},
-        "marker": {"size": 4},
-        "hovertext": [_hover(f"{line.name}\n{y:.6g} at {x:g}") for x, y in points],
-    }
-    odd = signs(line, across, width)
-    if not odd:
-        return [numbers]
-    marker = {
-        "symbol": [_SYMBOLS[sign.kind] for sign in odd],
-        "color": ink,
-        "size": 7,
-        "line": {"color": ink, "width": 2},
-    }
-    return [
-        numbers,
-        common
-        | {
-            "mode": "markers",
-            "x": [sign.x for sign in odd],
-            "y": [down.high if sign.at_top else down.low for sign in odd],
-            "marker": marker,
-            "hovertext": [_hover(f"{line.name}\n{sign.kind} at {sign.x:g}") for sign in odd],
-        },
-    ]
-
-
-def _hover(text: str) -> str:
-    return "<br>".join(inert(line) for line in text.split("\n"))

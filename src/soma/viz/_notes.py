@@ -20,7 +20,8 @@ def graph_notes(record: RunRecord, flags: Flags) -> dict[NodeId, NodeNote]:
     timings = {one.node: one for one in node_timings(turns)}
     errors = {one.node: one.error for one in turns if one.failed}
     activity = {one.node: one for one in record.cache_activity()}
-    flagged = _by_node(flags)
+    given = [*flags]
+    flagged, why = _by_node(given), _why(given)
     notes = {}
     for node in (one.id for one in graph.nodes):
         timing, looked = timings.get(node), activity.get(node)
@@ -29,7 +30,7 @@ def graph_notes(record: RunRecord, flags: Flags) -> dict[NodeId, NodeNote]:
             status = "not run" if timings else None
         elif timing.failed:
             status = "failed"
-        said = [errors.get(node), None if looked is None else looked.why]
+        said = [errors.get(node), None if looked is None else looked.why, why.get(node)]
         notes[node] = NodeNote(
             seconds=None if timing is None else timing.seconds,
             cached=None if looked is None else _cached(looked),
@@ -41,9 +42,18 @@ def graph_notes(record: RunRecord, flags: Flags) -> dict[NodeId, NodeNote]:
 
 
 def flow_notes(node: NodeId, flags: Flags) -> dict[str, NodeNote]:
-    """Return the notes of the submodules of a node, by path: flags of `node/path`."""
-    inside = {name.partition("/")[::2]: found for name, found in _by_node(flags).items()}
-    return {path: NodeNote(flags=found) for (name, path), found in inside.items() if name == node}
+    """Return the notes of the submodules of a node, by path.
+
+    Args:
+        flags: of modules, `node/path`; those of the node itself are left out.
+    """
+    given = [*flags]
+    why = _why(given)
+    return {
+        name.removeprefix(f"{node}/"): NodeNote(flags=found, why=why.get(name, ""))
+        for name, found in _by_node(given).items()
+        if name.startswith(f"{node}/")
+    }
 
 
 def _by_node(flags: Flags) -> dict[str, tuple[str, ...]]:
@@ -51,6 +61,16 @@ def _by_node(flags: Flags) -> dict[str, tuple[str, ...]]:
     for flag in flags:
         found.setdefault(str(flag.get("node_id")), []).append(str(flag.get("flag")))
     return {node: tuple(dict.fromkeys(names)) for node, names in found.items()}
+
+
+def _why(flags: Flags) -> dict[str, str]:
+    """Return a line for each flag that says why it stands there."""
+    found: dict[str, list[str]] = {}
+    for flag in flags:
+        if flag.get("why"):
+            said = f"{flag.get('flag')}: {flag['why']}"
+            found.setdefault(str(flag.get("node_id")), []).append(said)
+    return {node: "\n".join(dict.fromkeys(said)) for node, said in found.items()}
 
 
 def _cached(looked: CacheActivity) -> Literal["hit", "miss", "mixed"]:

@@ -1,18 +1,18 @@
 """Draws what lies between the axes of one panel, and the axes."""
 
-import math
 from collections.abc import Iterator
-from itertools import pairwise
 from typing import NamedTuple
 
 from soma.draw import Dot, Ink, Line, Mark, Point, Rectangle, Text, text_width
+from soma.viz._block_words import block_words
+from soma.viz._cells_picture import cells_drawn
 from soma.viz._chart import Block, Blocks, Series, Style
-from soma.viz._chart_layout import SMALL, Place
-from soma.viz._scale import Scale, x_scale, y_scale
+from soma.viz._chart_layout import SMALL, Place, plot_width, remarks_of, remarks_width
+from soma.viz._scale import Scale, spaced, x_scale, y_scale
 from soma.viz._signs import Sign, signs
 from soma.viz._words import line_of
 
-_SIGNS = {"NaN": "✕", "Infinity": "▲", "-Infinity": "▼"}
+_SIGNS = {"NaN": "✕", "Infinity": "▲", "-Infinity": "▼", "0": "0"}
 
 
 class _Field(NamedTuple):
@@ -45,11 +45,22 @@ def plotted(place: Place) -> Iterator[Mark]:
     most = place.width * 0.3 if lanes else place.width * 0.5
     names = [line_of(tick.label, SMALL, most) for tick in y.ticks]
     left = place.x + max((text_width(name, SMALL) for name in names), default=0.0) + 10
-    x = x_scale(panel, place.x + place.width - left)
-    spare = text_width(x.ticks[-1].label, SMALL) / 2 if x.ticks else 0.0
-    right = place.x + place.width - max(8.0, spare)
+    beside = remarks_width(place)
+    x = x_scale(panel, place.x + place.width - beside - left)
+    spare = text_width(x.ticks[-1].label, SMALL) / 2 if x.ticks and not x.axis.categories else 0.0
+    right = place.x + place.width - max(8.0, spare, beside)
+    right = left + plot_width(place, right - left)
     field = _Field(x, y, left, right, place.top, place.bottom)
     yield from _axes(field, names, place)
+    if panel.cells is not None:
+        width, height = right - left, place.bottom - place.top
+        yield from cells_drawn(panel, left, place.top, width, height)
+    for lane, (words, remark) in enumerate(remarks_of(place)):
+        down = field.down(lane) + (4 if len(words) == 1 else -2)
+        for at, text in enumerate(words):
+            yield Text(x=right + 8, y=down + 12 * at, text=text, size=SMALL, ink=remark.ink)
+        if " ".join(words) != remark.text:
+            yield _resting(right + 8, down - 9, beside - 8, 24, remark.text)
     for group in panel.blocks:
         for one in group.blocks:
             yield _block(one, group, field)
@@ -69,8 +80,8 @@ def _axes(field: _Field, names: list[str], place: Place) -> Iterator[Mark]:
         if name != tick.label:
             yield _resting(place.x, y - 13, field.left - 6 - place.x, 18, tick.label)
     yield Line(points=((field.left, field.bottom), (field.right, field.bottom)), stroke="line")
-    room = (field.right - field.left) / max(1, len(field.x.ticks))
-    for tick in field.x.ticks:
+    ticks, room = spaced(field.x, field.right - field.left)
+    for tick in ticks:
         x = field.across(tick.value)
         yield Line(points=((x, field.bottom), (x, field.bottom + 4)), stroke="line")
         label = line_of(tick.label, SMALL, max(room - 4, 40))
@@ -85,16 +96,25 @@ def _axes(field: _Field, names: list[str], place: Place) -> Iterator[Mark]:
 
 def _line(line: Series, field: _Field) -> Iterator[Mark]:
     """Draw a series: its stretches of numbers, and signs where there is none."""
+    if not line.joined:
+        yield from _dots(line, field)
+        return
     stretch: list[Point] = []
     for x, y in zip(line.x, line.y, strict=True):
-        if math.isfinite(y):
+        if field.y.shows(y):
             stretch.append((field.across(x), field.down(y)))
         else:
             yield from _stretch(stretch, line)
             stretch = []
     yield from _stretch(stretch, line)
-    for sign in signs(line, field.x, field.right - field.left):
+    for sign in signs(line, field.x, field.y, field.right - field.left):
         yield from _sign(line, sign, field)
+
+
+def _dots(line: Series, field: _Field) -> Iterator[Mark]:
+    for x, y in zip(line.x, line.y, strict=True):
+        title = f"{line.name}: {x:.3g}"
+        yield Dot(x=field.across(x), y=field.down(y), radius=3.5, fill=line.ink, title=title)
 
 
 def _stretch(points: list[Point], line: Series) -> Iterator[Mark]:
@@ -175,21 +195,18 @@ def styled_block(
 
 def _words(groups: tuple[Blocks, ...], field: _Field) -> Iterator[Mark]:
     """Write on each block, or beside it, where there is room."""
-    lanes: dict[int, list[tuple[float, float, Block, Blocks]]] = {}
-    for group in groups:
-        for one in group.blocks:
-            lanes.setdefault(one.lane, []).append((*_ends(one, field), one, group))
-    for blocks in lanes.values():
-        blocks.sort(key=lambda block: block[:2])
-        edge = (math.inf, math.inf, Block(lane=0, start=0, end=0), groups[0])
-        for (start, end, one, group), (after, *_) in pairwise([*blocks, edge]):
-            after = min(after, field.right)
-            wide = text_width(one.text, SMALL) + 8
-            y = field.down(one.lane) + 4
-            if not one.text:
-                continue
-            if wide <= min(end, after) - start:
-                ink: Ink = group.ink if group.style == "hollow" else "page"
-                yield Text(x=start + 4, y=y, text=one.text, size=SMALL, ink=ink)
-            elif wide <= after - end:
-                yield Text(x=end + 4, y=y, text=one.text, size=SMALL, ink="muted")
+
+    def ends(one: Block) -> tuple[float, float]:
+        start, end = _ends(one, field)
+        return start - field.left, end - field.left
+
+    for block, group, text, side in block_words(groups, ends, field.right - field.left):
+        start, end = _ends(block, field)
+        y = field.down(block.lane) + 4
+        if side == "on":
+            ink: Ink = group.ink if group.style == "hollow" else "page"
+            yield Text(x=start + 4, y=y, text=text, size=SMALL, ink=ink)
+        elif side == "after":
+            yield Text(x=end + 4, y=y, text=text, size=SMALL, ink="muted")
+        else:
+            yield Text(x=start - 4, y=y, text=text, size=SMALL, ink="muted", anchor="end")

@@ -1,6 +1,6 @@
 """`RunView`: all that is told about one run, from its directory alone."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -8,7 +8,7 @@ from typing import Any
 from soma.core import ModuleFlow, NodeId
 from soma.draw import printable
 from soma.errors import NotRecorded, did_you_mean, listing
-from soma.files import read_json
+from soma.health import AuditReport, Measurements, Thresholds, UnitId
 from soma.tracking import CacheActivity, GraphRecord, Manifest, RunRecord, State
 from soma.viz._card import card_html
 from soma.viz._figure import Figure
@@ -16,14 +16,28 @@ from soma.viz._flow_picture import flow_svg
 from soma.viz._frame import frame_of
 from soma.viz._graph_picture import graph_svg
 from soma.viz._graphviz import graphviz
+from soma.viz._health_record import HealthRecord
 from soma.viz._mermaid import mermaid
 from soma.viz._node_timings import NodeTiming, node_timings
 from soma.viz._notes import flow_notes, graph_notes
 from soma.viz._record_text import flow_text, record_text
-from soma.viz.figures import gantt_chart, gantt_info, metrics_chart, metrics_info
+from soma.viz.figures import (
+    audit_chart,
+    audit_info,
+    channel_evolution_chart,
+    channel_evolution_info,
+    channels_chart,
+    channels_info,
+    gantt_chart,
+    gantt_info,
+    health_chart,
+    health_info,
+    metrics_chart,
+    metrics_info,
+    module_flow_chart,
+    module_flow_info,
+)
 from soma.viz.report import report_html
-
-_HEALTH = "diagnostics/health.json"  # an object with a list of mappings, `flags`
 
 
 class RunView:
@@ -48,6 +62,7 @@ class RunView:
 
     def __init__(self, dir: str | PathLike[str]) -> None:  # noqa: A002 - its own word
         self._record = RunRecord(dir)
+        self._health = HealthRecord(self._record)
 
     @property
     def dir(self) -> Path:
@@ -100,13 +115,28 @@ class RunView:
         return self._record.cache_activity()
 
     def health_flags(self) -> list[dict[str, Any]]:
-        """Return what an audit has flagged, mappings with `node_id`, `flag` and more."""
-        try:
-            found = read_json(self.dir / _HEALTH)
-        except (OSError, ValueError):
-            return []
-        flags = found.get("flags") if isinstance(found, dict) else None
-        return [flag for flag in flags if isinstance(flag, dict)] if isinstance(flags, list) else []
+        """Return what an audit has flagged, by node: mappings with `node_id`, `flag` and more."""
+        return self._health.flags()
+
+    def measurements(self) -> Measurements | None:
+        """Return all that an audit measured; None where none ran.
+
+        Raises:
+            InvalidMeasurements: a newer soma wrote it.
+        """
+        return self._health.measurements()
+
+    def verdict(self, thresholds: Mapping[str, float] | Thresholds | None = None) -> AuditReport:
+        """Judge the run again from what was measured, as `audit.report()` did.
+
+        Args:
+            thresholds: other lines than those of the audit, `{"leakage": 0.9}`.
+
+        Raises:
+            NotRecorded: no audit ran.
+            InvalidThreshold: a threshold that no rule has, or a value that is none.
+        """
+        return self._health.report(thresholds)
 
     def frame(self) -> Any:
         """Return all points as a frame of pandas or Polars: `name`, `step`, `value`, `time`.
@@ -127,10 +157,9 @@ class RunView:
         Raises:
             NotRecorded: the run has no graph, or saw nothing of that inside.
         """
-        flags = self.health_flags()
         if node is not None:
-            return flow_svg(self._flow(node), flow_notes(node, flags))
-        return graph_svg(self._graph(), graph_notes(self._record, flags))
+            return flow_svg(self._flow(node), flow_notes(node, self._health.unit_flags()))
+        return graph_svg(self._graph(), graph_notes(self._record, self.health_flags()))
 
     def to_mermaid(self, node: NodeId | None = None) -> str:
         """Return the graph, or the inside of a node, as Mermaid text."""
@@ -161,6 +190,51 @@ class RunView:
         """
         return Figure(metrics_chart(metrics_info(self._record, names, log)))
 
+    def plot_health(self) -> Figure:
+        """Return the figure of what failed, where, and since which step.
+
+        Raises:
+            NotRecorded: no audit ran.
+        """
+        return Figure(health_chart(health_info(self.name, *self._judged())))
+
+    def plot_audit(self, *metrics: str, units: Sequence[UnitId] | None = None) -> Figure:
+        """Return the figure of what was measured, step by step; by default gradients and updates.
+
+        Args:
+            metrics: names of `soma.health.METRICS`.
+            units: ids of modules or patterns, `encoder/trunk.*`; None: a few, the worst first.
+
+        Raises:
+            NotRecorded: no audit ran, or it knows no such number or module.
+        """
+        return Figure(audit_chart(audit_info(self.name, *self._judged(), metrics, units)))
+
+    def plot_module_flow(self, node: NodeId) -> Figure:
+        """Return the figure of how signal and gradient get through the modules of a node.
+
+        Raises:
+            NotRecorded: no audit looked at it.
+        """
+        return Figure(module_flow_chart(module_flow_info(self.name, *self._judged(), node)))
+
+    def plot_channels(self, unit: UnitId) -> Figure:
+        """Return the figure of how alike a module's channels are; dead ones are marked †.
+
+        Raises:
+            NotRecorded: no audit looked at its channels.
+        """
+        return Figure(channels_chart(channels_info(self.name, *self._judged(), unit)))
+
+    def plot_channel_evolution(self, unit: UnitId) -> Figure:
+        """Return the figure of a module's channels over the training: rank, likeness, dead ones.
+
+        Raises:
+            NotRecorded: no audit looked at its channels.
+        """
+        measured = self._health.measured()
+        return Figure(channel_evolution_chart(channel_evolution_info(self.name, measured, unit)))
+
     def to_html(self, *, plotly: bool = False, static: bool = False) -> str:
         """Return all of the run as one page of HTML that asks nothing of the network.
 
@@ -172,7 +246,7 @@ class RunView:
             InvalidInput: both came together.
             MissingExtra: Plotly is not installed.
         """
-        return report_html(self._record, self.health_flags(), plotly=plotly, static=static)
+        return report_html(self._record, self._health, plotly=plotly, static=static)
 
     def __repr__(self) -> str:
         return f"RunView({printable(self.id)!r}, {self.state})"
@@ -180,6 +254,9 @@ class RunView:
     def _repr_html_(self) -> str:
         """Draw a card: how the run stands, its graph, its last numbers."""
         return card_html(self._record, graph_notes(self._record, self.health_flags()))
+
+    def _judged(self) -> tuple[Measurements, AuditReport]:
+        return self._health.measured(), self._health.report()
 
     def _graph(self) -> GraphRecord:
         graph = self._record.graph()

@@ -4,11 +4,13 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from soma.draw import text_width
 from soma.viz._chart import Axis, Panel
 from soma.viz._durations import unit_of
 
 _TICK_WIDTH = 64  # pixels of the x axis for each tick
 _Y_TICKS = 5
+_LABEL = 11.0  # the size of a tick's label
 _MINUS = "\N{MINUS SIGN}"
 _HUGE = 1e300  # beyond it a range may not be a float any more
 _TINY = 1e-300  # the same for a log scale
@@ -33,6 +35,10 @@ class Scale:
     ticks: tuple[Tick, ...]
     title: str
     unit: float = 1.0  # what its ticks count: of an axis of seconds, the seconds of a minute
+
+    def shows(self, value: float) -> bool:
+        """Return whether a value has a place: it is finite, and on a log scale above 0."""
+        return math.isfinite(value) and (self.axis.kind != "log" or value > 0)
 
     def place(self, value: float) -> float:
         """Return where a value stands: 0 is the low end, 1 the high one."""
@@ -65,9 +71,14 @@ def scaled(axis: Axis, values: Iterable[float], most: int, *, rounded: bool = Fa
         count = max(1, len(axis.categories))
         ticks = tuple(Tick(index, name) for index, name in enumerate(axis.categories))
         return Scale(axis=axis, low=-0.5, high=count - 0.5, ticks=ticks, title=axis.title)
-    finite = [clamped(value) for value in values if math.isfinite(value)]
-    low, high = (min(finite), max(finite)) if finite else (0.0, 1.0)
-    if axis.kind == "log":
+    log = axis.kind == "log"
+    finite = [
+        clamped(value)
+        for value in (*values, *(axis.ends or ()))
+        if math.isfinite(value) and (value > 0 or not log)
+    ]
+    low, high = (min(finite), max(finite)) if finite else (0.1 if log else 0.0, 1.0)
+    if log:
         return _log(axis, low, high, most)
     if axis.kind == "seconds":
         return _seconds(axis, low, high, most)
@@ -79,6 +90,16 @@ def scaled(axis: Axis, values: Iterable[float], most: int, *, rounded: bool = Fa
         low, high = math.floor(low / step) * step, math.ceil(high / step) * step
     ticks = tuple(Tick(value, number(value, step)) for value in _multiples(low, high, step))
     return Scale(axis=axis, low=low, high=high, ticks=ticks, title=axis.title)
+
+
+def spaced(scale: Scale, width: float) -> tuple[tuple[Tick, ...], float]:
+    """Return the ticks of an x axis that have room for their labels, and that room in pixels."""
+    room = width / max(1, len(scale.ticks))
+    if not scale.axis.categories:
+        return scale.ticks, room
+    widest = max(text_width(tick.label, _LABEL) for tick in scale.ticks)
+    every = math.ceil(min(_TICK_WIDTH, widest + 8) / room)
+    return scale.ticks[::every], room * every
 
 
 def clamped(value: float) -> float:

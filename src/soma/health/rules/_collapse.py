@@ -1,7 +1,8 @@
 """COLLAPSE: a representation that told samples apart does not any more."""
 
 from soma.health._explanation import Explanation
-from soma.health._facts import Facts, contains, middle
+from soma.health._facts import Facts, middle
+from soma.health._family import contains
 from soma.health._finding import Finding
 from soma.health._numbers import ChannelSnapshot, Unit
 from soma.health._words import named, number, percent
@@ -37,7 +38,7 @@ def collapse(facts: Facts) -> list[Finding]:
     if len(facts.steps) < _LEAST:
         return []
     found: list[Finding] = []
-    for unit in facts.ordered:
+    for unit in facts.family.ordered:
         if unit.feeds_output or facts.frozen(unit.id) or dead_channels(facts, unit.id):
             continue
         numbers = _share(facts, unit) or _spread(facts, unit)

@@ -1,7 +1,8 @@
 """DEAD and DEAD_CHANNELS: units of an activation that never fire."""
 
 from soma.health._explanation import Explanation
-from soma.health._facts import Facts, contains
+from soma.health._facts import Facts
+from soma.health._family import contains
 from soma.health._finding import Finding
 from soma.health._numbers import Unit, UnitId
 from soma.health._words import named, number, percent, ranges, several
@@ -45,7 +46,7 @@ def dead(facts: Facts) -> list[Finding]:
     """Find activations of which some or all channels never fire."""
     silent = {
         unit.id: channels
-        for unit in facts.ordered
+        for unit in facts.family.ordered
         if unit.activation
         and not facts.frozen(unit.id)
         and (channels := dead_channels(facts, unit.id))

@@ -1,6 +1,7 @@
 """EXPLODING: the loss's gradient grows without measure, over depth or over time."""
 
 import math
+from bisect import insort
 from dataclasses import replace
 from statistics import median
 
@@ -37,7 +38,9 @@ EXPLANATION = Explanation(
 
 def exploding(facts: Facts) -> list[Finding]:
     """Find modules whose gradient is far larger than the network's, and nodes where it jumps."""
-    deep = [one for unit in facts.ordered if (one := _over_depth(facts, unit)) is not None]
+    gains = _gains(facts)
+    found = (_over_depth(facts, unit, gains) for unit in facts.family.ordered)
+    deep = [one for one in found if one is not None]
     nodes = [unit for unit in facts.units.values() if not unit.path]
     jumps = [one for unit in nodes if (one := _over_time(facts, unit)) is not None]
     return jumps + [_told_once(one, deep) for one in deep]
@@ -51,11 +54,11 @@ def _told_once(one: Finding, deep: list[Finding]) -> Finding:
     return replace(one, cause=worst.unit)
 
 
-def _over_depth(facts: Facts, unit: Unit) -> Finding | None:
+def _over_depth(facts: Facts, unit: Unit, gains: list[tuple[int, float]]) -> Finding | None:
     limit = facts.thresholds.exploding
     if not unit.trainable or facts.frozen(unit.id):
         return None
-    taken_back = _normalised(facts, unit)
+    taken_back = max([1.0, *(gain for order, gain in gains if order > unit.order)])
     points = [
         (step, value / (taken_back * output))
         for step, value in facts.points(unit.id, "out_grad_norm")
@@ -79,17 +82,15 @@ def _over_depth(facts: Facts, unit: Unit) -> Finding | None:
     )
 
 
-def _normalised(facts: Facts, unit: Unit) -> float:
-    """Return the largest factor by which a normalisation further on scales small values up."""
-    gain = 1.0
-    for one in facts.ordered:
-        if one.order <= unit.order or "norm" not in one.class_name.lower():
-            continue
-        given = facts.before(one.id)
+def _gains(facts: Facts) -> list[tuple[int, float]]:
+    """Return the order of each normalisation, and the factor by which it scales values up."""
+    found = []
+    for one in facts.family.ordered:
+        given = facts.family.before(one.id) if "norm" in one.class_name.lower() else None
         size = None if given is None else facts.middle(given.id, "act_mean_abs")
         if size and (after := facts.middle(one.id, "act_mean_abs")):
-            gain = max(gain, after / size)
-    return gain
+            found.append((one.order, after / size))
+    return found
 
 
 def _over_time(facts: Facts, node: Unit) -> Finding | None:
@@ -99,11 +100,14 @@ def _over_time(facts: Facts, node: Unit) -> Finding | None:
     begun = max(value for _, value in points[:_FIRST])
     usual = median(value for _, value in points)
     limits = facts.thresholds
-    for at, (step, value) in enumerate(points[1:], 1):
-        before = median(value for _, value in points[:at])
-        jumped = value > limits.exploding_jump * before or value > limits.exploding_run * usual
-        if jumped and (at < _FIRST or value > _ABOVE * begun):
-            return _jump(facts, node, step, value / before, at)
+    earlier: list[float] = []  # sorted
+    for at, (step, value) in enumerate(points):
+        if earlier:
+            before = earlier[len(earlier) // 2]
+            jumped = value > limits.exploding_jump * before or value > limits.exploding_run * usual
+            if jumped and (at < _FIRST or value > _ABOVE * begun):
+                return _jump(facts, node, step, value / before, at)
+        insort(earlier, value)
     return None
 
 

@@ -6,7 +6,7 @@ from soma.health._finding import Finding
 from soma.health._numbers import Unit, UnitId
 from soma.health._words import named, percent, several
 
-_PART_STEPS = 8  # steps before a part of a module that never moved is told of
+_PART_STEPS = 8  # steps before a part of a module, or all of a network, is called still
 _LEAST_PART = 0.1  # of its elements; a bias before a normalisation gets nothing but rounding errors
 
 EXPLANATION = Explanation(
@@ -14,8 +14,9 @@ EXPLANATION = Explanation(
     title="its weights get a gradient and never change",
     measured="Which trainable parameters have a changed bit after each optimizer step.",
     rule="No bit of the module's trainable parameters changed in any of at least `patience` "
-    "steps, though they got a gradient, and others moved. `requires_grad=False` is a choice, "
-    "shown as a status and never a flag.",
+    "steps, though they got a gradient, while others moved; or nothing moved at all in 8 steps "
+    "though there is a loss left to lower. `requires_grad=False` is a choice, shown as a status "
+    "and never a flag.",
     thresholds=("patience",),
     source="https://github.com/pytorch/pytorch/issues/40983 and kin: an optimizer that was built "
     "before a layer was replaced.",
@@ -30,10 +31,11 @@ EXPLANATION = Explanation(
 
 def frozen(facts: Facts) -> list[Finding]:
     """Find modules whose parameters should change and do not."""
-    if not any(moved > 0 for id in facts.holders for _, moved in facts.points(id, "moved")):
+    others = any(moved > 0 for id in facts.family.holders for _, moved in facts.points(id, "moved"))
+    if not others and not (facts.unsolved and len(facts.steps) >= _PART_STEPS):
         return []
-    still = {id: share for id in facts.holders if (share := _still(facts, id)) > 0}
-    whole = facts.outward([id for id, share in still.items() if share == 1])
+    still = {id: share for id in facts.family.holders if (share := _still(facts, id)) > 0}
+    whole = facts.family.outward([id for id, share in still.items() if share == 1])
     found = [_finding(facts, facts.units[id], 1.0, outer) for id, outer in whole.items()]
     parts = [id for id in still if id not in whole]
     return found + [_finding(facts, facts.units[id], still[id], None) for id in sorted(parts)]
@@ -56,17 +58,18 @@ def _still(facts: Facts, id: UnitId) -> float:
 
 def _finding(facts: Facts, unit: Unit, still: float, cause: UnitId | None) -> Finding:
     points = facts.points(unit.id, "moved")
-    what = "none" if still == 1 else f"{percent(still)}"
+    steps = several(len(points), "step")
+    what = "none" if still == 1 else percent(still)
     return Finding(
         flag="FROZEN",
         unit=unit.id,
         since=points[0][0],
         certainty="certain" if still == 1 and len(points) > 4 else "likely",
-        why=f"{what} of its trainable parameters changed in any of {several(len(points), 'step')}, "
-        "though they got a gradient and others moved"
+        why=f"{what} of its trainable parameters changed in any of {steps}, though they got a "
+        "gradient"
         if still == 1
-        else f"{what} of its trainable parameters never changed in {several(len(points), 'step')}, "
-        "though they got a gradient",
+        else f"{what} of its trainable parameters never changed in {steps}, though they got a "
+        "gradient",
         meaning="it stays as it was built; what is below learns to live with it",
         help=f"make the optimizer after {named(unit)} has its final parameters, and look for a "
         "parameter group with `lr=0`; if it is meant, say `requires_grad_(False)`",

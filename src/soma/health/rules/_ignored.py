@@ -1,7 +1,8 @@
 """IGNORED_CHANNELS: channels that work, and that the loss does not look at."""
 
 from soma.health._explanation import Explanation
-from soma.health._facts import Facts, contains
+from soma.health._facts import Facts
+from soma.health._family import contains
 from soma.health._finding import Finding
 from soma.health._numbers import ChannelSnapshot, Unit, UnitId
 from soma.health._words import named, percent, ranges, several
@@ -11,7 +12,7 @@ _STILL = 1e-6  # spread of a channel over its size below which it is a constant
 
 EXPLANATION = Explanation(
     flag="IGNORED_CHANNELS",
-    title="the loss does not look at some of its channels",
+    title="the loss ignores some of its channels",
     measured="For each channel the sum of its absolute gradients over the last half of the "
     "measured steps, and the spread and size of its output.",
     rule="The channel varies and fires, and its gradients are at or below `ignored` times those "
@@ -30,7 +31,7 @@ def ignored(facts: Facts) -> list[Finding]:
     """Find channels that vary and get (almost) no gradient."""
     found = {
         unit.id: channels
-        for unit in facts.ordered
+        for unit in facts.family.ordered
         if not facts.frozen(unit.id) and (channels := _channels(facts, unit))
     }
     return [
@@ -53,7 +54,8 @@ def _channels(facts: Facts, unit: Unit) -> tuple[int, ...]:
         for channel, total in enumerate(sums)
         if total <= limit and any(_lives(one, channel) for one in seen)
     )
-    return tuple(one for one in silent if one not in _silenced(facts, unit))
+    silenced = _silenced(facts, unit) if silent else frozenset()
+    return tuple(one for one in silent if one not in silenced)
 
 
 def _seen(facts: Facts, unit: Unit) -> list[ChannelSnapshot]:
@@ -71,9 +73,7 @@ def _lives(one: ChannelSnapshot, channel: int) -> bool:
 
 def _silenced(facts: Facts, unit: Unit) -> frozenset[int]:
     """Return the channels that the next activation keeps at 0, if all before it keep them apart."""
-    for one in facts.ordered:
-        if one.order <= unit.order or contains(one, unit) or contains(unit, one):
-            continue
+    for one in facts.family.after(unit.id):
         apart = one.parameters == 0 or "norm" in one.class_name.lower()
         if one.channels != unit.channels or not apart:
             break

@@ -4,7 +4,7 @@ from soma.health._explanation import Explanation
 from soma.health._facts import Facts, middle, pairs, since
 from soma.health._finding import Finding
 from soma.health._numbers import Series, Unit
-from soma.health._words import named, number
+from soma.health._words import named, number, ticked
 
 EXPLANATION = Explanation(
     flag="LEAKAGE",
@@ -51,17 +51,17 @@ def _finding(
     facts: Facts, unit: Unit, names: tuple[str, str], series: Series, value: float
 ) -> Finding:
     limit = facts.thresholds.leakage
-    one, other = names
+    one, other = map(ticked, names)
     return Finding(
         flag="LEAKAGE",
         unit=unit.id,
         since=since(pairs(series), limit),
         certainty="certain" if value > (1 + limit) / 2 else "likely",
-        why=f"the channels of `{one}` and `{other}` are alike to {value:.3f} of 1 (linear CKA, "
+        why=f"the channels of {one} and {other} are alike to {value:.3f} of 1 (linear CKA, "
         f"the line is {number(limit)})",
         meaning="what is below sees one thing twice, and cannot tell from which of the two an "
         "answer comes",
-        help=f"look before {named(unit)} whether `{one}` and `{other}` are given the same input, "
+        help=f"look before {named(unit)} whether {one} and {other} are given the same input, "
         "or share or copy their weights; if the inputs really say the same, drop one branch",
         numbers={"cka": value, "limit": limit},
     )

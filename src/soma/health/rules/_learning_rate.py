@@ -3,7 +3,8 @@
 from statistics import median
 
 from soma.health._explanation import Explanation
-from soma.health._facts import Facts, by_order, contains, middle
+from soma.health._facts import Facts, middle
+from soma.health._family import by_order, contains
 from soma.health._finding import Finding
 from soma.health._numbers import Unit, UnitId
 from soma.health._words import named, number
@@ -11,8 +12,6 @@ from soma.health._words import named, number
 _FIRST = 8  # steps that show whether a learning rate is too high
 _LEAST = 2  # and how many of them there must be
 _USUAL = 1e-3  # change over weight that most recipes arrive at
-_SOLVED = 5.0  # gradient times output over loss, above which a log loss counts as solved
-_TO_GAIN = 1e-2  # strength of all gradients over the loss, below which there is nothing to gain
 
 _SOURCE = (
     "Karpathy 2015, cs231n notes (ratio of weights to updates, about 1e-3); You et al. 2017, "
@@ -74,7 +73,7 @@ def lr_high(facts: Facts) -> list[Finding]:
             ratios[unit.id] = ratio
     if not ratios:
         return []
-    told = facts.outward(ratios)
+    told = facts.family.outward(ratios)
     heads = {id: ratios.get(id, 0.0) for id, outer in told.items() if outer is None}
     worst = max(heads, key=lambda id: heads[id])
     return [
@@ -91,7 +90,7 @@ def _most(facts: Facts, ratios: dict[UnitId, float], id: UnitId) -> float:
 
 
 def _judged(facts: Facts) -> list[Unit]:
-    return sorted((facts.units[id] for id in facts.holders), key=by_order)
+    return sorted((facts.units[id] for id in facts.family.holders), key=by_order)
 
 
 def _high(facts: Facts, unit: Unit, ratio: float, limit: float, head: UnitId) -> Finding:
@@ -134,12 +133,12 @@ def lr_low(facts: Facts) -> list[Finding]:
     }
     others = middle([ratio for id, ratio in ratios.items() if id not in low and ratio > 0])
     alone = others is not None and max(low.values(), default=0.0) < _USUAL * others
-    if not low or not (alone or _far_from_solved(facts, list(strengths.values()))):
+    if not low or not (alone or facts.unsolved):
         return []
     beside = others if alone else None
     return [
         _low(facts, facts.units[id], _most(facts, low, id), beside, outer)
-        for id, outer in facts.outward(low).items()
+        for id, outer in facts.family.outward(low).items()
     ]
 
 
@@ -148,17 +147,6 @@ def _moves(facts: Facts, id: UnitId) -> float:
     norm, change = facts.middle(id, "param_norm"), facts.middle(id, "update_norm")
     overall = change / norm if norm and change else 0.0
     return max(facts.middle(id, "update_ratio") or 0.0, overall)
-
-
-def _far_from_solved(facts: Facts, strengths: list[float]) -> bool:
-    """Is there a loss left, and a gradient that would lower it?"""
-    last = [facts.steps[step] for step in sorted(facts.window)]
-    if any(one.loss is None or one.loss == 0 for one in last) or facts.loss_fell:
-        return False
-    strength = sum(one * one for one in strengths) ** 0.5
-    solved = [one.output_norm * one.output_grad_norm / abs(one.loss or 1.0) for one in last]
-    gain = [strength / worth for one in last if (worth := facts.worth(one.step)) > 0]
-    return bool(gain) and median(solved) < _SOLVED and median(gain) > _TO_GAIN
 
 
 def _low(

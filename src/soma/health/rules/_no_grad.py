@@ -1,7 +1,8 @@
 """NO_GRAD and UNUSED: modules that the gradient cannot reach, whatever the loss."""
 
 from soma.health._explanation import Explanation
-from soma.health._facts import Facts, by_order, contains
+from soma.health._facts import Facts
+from soma.health._family import by_order, contains
 from soma.health._finding import Finding
 from soma.health._numbers import Unit
 from soma.health._words import named, percent, several
@@ -93,7 +94,7 @@ def _cut(facts: Facts, unit: Unit, cut: list[Unit]) -> Finding:
 
 
 def _unused(facts: Facts, unit: Unit, unused: list[Unit]) -> Finding:
-    outer = [one.id for one in facts.above(unit.id) if one in unused]
+    outer = [one.id for one in facts.family.above(unit.id) if one in unused]
     return Finding(
         flag="UNUSED",
         unit=unit.id,
@@ -112,7 +113,7 @@ def _unused(facts: Facts, unit: Unit, unused: list[Unit]) -> Finding:
 def _parts(facts: Facts) -> list[Finding]:
     """Find modules audited as a whole of which some parameters never got a gradient."""
     found = []
-    for id in sorted(facts.holders):
+    for id in sorted(facts.family.holders):
         reached, unit = facts.points(id, "grads_ever"), facts.units[id]
         if len(reached) < _PART_STEPS or not 0 < reached[-1][1] < 1:
             continue

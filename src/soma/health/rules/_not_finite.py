@@ -2,11 +2,13 @@
 
 from dataclasses import replace
 
+from soma.draw import printable, shortened
 from soma.health._explanation import Explanation
-from soma.health._facts import Facts, contains
+from soma.health._facts import Facts
+from soma.health._family import contains
 from soma.health._finding import Finding
 from soma.health._numbers import Origin, Unit, UnitId
-from soma.health._words import named
+from soma.health._words import named, ticked
 
 _HELPS = (
     "inside `log`, `sqrt` or a division: `x.clamp_min(eps)`; for probabilities the fused forms, "
@@ -100,7 +102,7 @@ def _finding(
         meaning="from this step on every number after it is spoilt, and after the optimizer's "
         "step the weights are too"
         if mine
-        else f"it comes from `{root}`",
+        else f"it comes from {ticked(root)}",
         help=_help(unit, origin if mine else None, phase),
         numbers={"step": float(step)},
         cause=None if mine else root,
@@ -115,8 +117,8 @@ def _born(origin: Origin) -> str:
         "forward": "it began in the forward pass",
         "backward": "it began in the backward pass",
     }[origin.phase]
-    by = f", in `{origin.operation}`" if origin.operation else ""
-    return f"{place}{by}{f': {origin.detail}' if origin.detail else ''}"
+    by = f", in {ticked(origin.operation)}" if origin.operation else ""
+    return f"{place}{by}{f': {shortened(printable(origin.detail), 200)}' if origin.detail else ''}"
 
 
 _OPERATIONS = {
@@ -150,7 +152,7 @@ def _help(unit: Unit, origin: Origin | None, phase: str) -> str:
 
 def _outside(facts: Facts, origin: Origin) -> list[Finding]:
     """Tell of an origin that left no trace in any module, at the node that is nearest to it."""
-    nodes = [one for one in facts.ordered if not one.path]
+    nodes = [one for one in facts.family.ordered if not one.path]
     if not nodes:
         return []
     fault = (origin.step, origin.phase, origin.value)

@@ -1,7 +1,8 @@
 """SATURATED: an activation works where it is flat."""
 
 from soma.health._explanation import Explanation
-from soma.health._facts import Facts, contains, since
+from soma.health._facts import Facts, since
+from soma.health._family import contains
 from soma.health._finding import Finding
 from soma.health._numbers import Unit, UnitId
 from soma.health._words import named, percent
@@ -32,7 +33,7 @@ EXPLANATION = Explanation(
 def saturated(facts: Facts) -> list[Finding]:
     """Find activations most of whose outputs are where they are flat."""
     flat: dict[UnitId, float] = {}
-    for unit in facts.ordered:
+    for unit in facts.family.ordered:
         share = facts.middle(unit.id, "saturated_frac")
         if share is None or share <= facts.thresholds.saturated or _may_be(facts, unit):
             continue

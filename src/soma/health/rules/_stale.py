@@ -25,15 +25,15 @@ EXPLANATION = Explanation(
 def stale(facts: Facts) -> list[Finding]:
     """Find modules, or whole nodes, whose gradients are never cleared."""
     nodes = [unit for unit in facts.units.values() if not unit.path and unit.trainable]
-    marked = {id: count for id in facts.holders if (count := _count(facts, id))}
-    known = any(facts.points(id, "stale") for id in facts.holders)
+    marked = {id: count for id in facts.family.holders if (count := _count(facts, id))}
+    known = any(facts.points(id, "stale") for id in facts.family.holders)
     if not known:
         steps = [one.step for one in facts.steps.values() if one.stale]
         whole = len(steps) > 1 and 2 * len(steps) > len(facts.steps) - 1
         return [_finding(facts, one, len(steps), steps[0]) for one in nodes] if whole else []
     found = []
     for node in nodes:
-        mine = [id for id in facts.holders if facts.units[id].node == node.node]
+        mine = [id for id in facts.family.holders if facts.units[id].node == node.node]
         hit = [id for id in mine if id in marked]
         tellers = [node.id] if hit and len(hit) == len(mine) else sorted(hit)
         count = max((marked[id] for id in hit), default=0)

@@ -1,10 +1,14 @@
 """UNOBSERVED and NO_DATA: what was not measured says so, for silence is not health."""
 
+from soma.draw import printable, shortened
 from soma.health._explanation import Explanation
-from soma.health._facts import Facts, by_order
+from soma.health._facts import Facts
+from soma.health._family import by_order
 from soma.health._finding import Finding
 from soma.health._numbers import Unit
 from soma.health._words import named
+
+_LONGEST = 60  # characters of a reason
 
 EXPLANATIONS = (
     Explanation(
@@ -13,7 +17,7 @@ EXPLANATIONS = (
         measured="Which numbers there are of a module: of its output, of the gradient at its "
         "output, of its parameters.",
         rule="A kind of number is missing that the other flags need. The reason stands in "
-        "brackets, as `compiled` or `script`.",
+        "brackets, as in UNOBSERVED(compiled).",
         thresholds=(),
         source="A promise of this library: no flag means measured and fine.",
         helps=(
@@ -47,7 +51,7 @@ def unobserved(facts: Facts) -> list[Finding]:
 def _why(facts: Facts, unit: Unit) -> str | None:
     """Return what keeps a unit from being judged; None: nothing does."""
     if unit.unobserved is not None:
-        return unit.unobserved
+        return shortened(printable(unit.unobserved), _LONGEST)
     if not facts.steps:
         return None if facts.fault(unit.id) else "no whole step"
     output = bool(facts.points(unit.id, "act_norm") or facts.points(unit.id, "act_mean_abs"))
@@ -68,7 +72,9 @@ def _finding(facts: Facts, unit: Unit, why: str) -> Finding:
         certainty="certain",
         why=f"{why}: not all that the other flags need could be measured here",
         meaning="it may be well or not, nothing here tells",
-        help=f"audit {named(unit)} uncompiled, with tensors as its outputs, to have it judged",
+        help=f"call {named(unit)} in a training step inside the audit"
+        if "not called" in why
+        else f"audit {named(unit)} uncompiled, with tensors as its outputs, to have it judged",
     )
 
 

@@ -3,10 +3,11 @@
 from itertools import pairwise
 
 from soma.health._explanation import Explanation
-from soma.health._facts import Facts, by_order, contains, middle, since
+from soma.health._facts import Facts, middle, since
+from soma.health._family import by_order, contains
 from soma.health._finding import Finding
-from soma.health._numbers import Unit
-from soma.health._words import named, number, quoted, several
+from soma.health._numbers import Unit, UnitId
+from soma.health._words import named, number, quoted, several, ticked
 
 _OWN_LOSS = 30.0  # a container that loses so much of the gradient inside is where it is lost
 _PASSES_ON = 3.0  # and one that loses less than this passes on what it gets
@@ -39,7 +40,7 @@ def vanishing(facts: Facts) -> list[Finding]:
     """Find modules with trainable parameters that the gradient does not reach."""
     starved: list[Unit] = []
     found: list[Finding] = []
-    for unit in facts.ordered:
+    for unit in facts.family.ordered:
         if not unit.trainable or facts.frozen(unit.id) or unit.feeds_output:
             continue
         if _never(facts, unit):
@@ -48,7 +49,8 @@ def vanishing(facts: Facts) -> list[Finding]:
             starved.append(unit)
     lossy = [one for one in starved if not _passes_on(facts, one, starved)]
     silent = [one for one in starved if one not in lossy]
-    return found + [_low(facts, one, lossy, silent) for one in lossy]
+    roots = {one.id: _root(facts, one, lossy) for one in lossy}
+    return found + [_low(facts, one, lossy, silent, roots) for one in lossy]
 
 
 def _never(facts: Facts, unit: Unit) -> bool:
@@ -60,15 +62,10 @@ def _never(facts: Facts, unit: Unit) -> bool:
 
 def _is_low(facts: Facts, unit: Unit) -> bool:
     limits = facts.thresholds
-    ratio, product = _ratio(facts, unit), _product(facts, unit)
+    ratio, product = facts.share(unit.id), _product(facts, unit)
     if ratio is None or ratio >= limits.vanishing:
         return False
     return product is None or product < limits.vanishing_product
-
-
-def _ratio(facts: Facts, unit: Unit) -> float | None:
-    """Return the median in the window; a step without any is one in which it was not its turn."""
-    return middle([v for step, v in facts.gradients(unit.id) if step in facts.window and v > 0])
 
 
 def _product(facts: Facts, unit: Unit) -> float | None:
@@ -77,33 +74,33 @@ def _product(facts: Facts, unit: Unit) -> float | None:
 
 def _passes_on(facts: Facts, unit: Unit, starved: list[Unit]) -> bool:
     """Is the gradient lost inside a later container, and not by this unit?"""
+    seen: set[tuple[str, str]] = set()
     for lost in starved:
-        if lost.order < unit.order or contains(lost, unit) or contains(unit, lost):
+        if lost.node != unit.node or lost.order < unit.order:
             continue
         here, there = _apart(unit, lost)
-        if there and there != lost.path and lost.node == unit.node:
-            fall_there = _fall(facts, unit.node, there, facts.thresholds.vanishing)
-            fall_here = _fall(facts, unit.node, here, 0.0)
-            if fall_there >= _OWN_LOSS and fall_here < _PASSES_ON:
-                return True
+        if there in ("", lost.path) or (here, there) in seen:
+            continue
+        seen.add((here, there))
+        fall_there = _fall(facts, unit.node, there, facts.thresholds.vanishing)
+        if fall_there >= _OWN_LOSS and _fall(facts, unit.node, here, 0.0) < _PASSES_ON:
+            return True
     return False
 
 
 def _apart(one: Unit, other: Unit) -> tuple[str, str]:
-    """Return the paths of the first containers that hold only one of two units."""
+    """Return the paths of the first containers that hold one of two units and not the other."""
     mine, others = one.path.split("."), other.path.split(".")
-    depth = next((k for k, (a, b) in enumerate(zip(mine, others, strict=False)) if a != b), 0)
-    return ".".join(mine[: depth + 1]), ".".join(others[: depth + 1])
+    for depth, (my, its) in enumerate(zip(mine, others, strict=False)):
+        if my != its:
+            return ".".join(mine[: depth + 1]), ".".join(others[: depth + 1])
+    return "", ""
 
 
 def _fall(facts: Facts, node: str, path: str, least: float) -> float:
     """Return how many times smaller a gradient gets inside a container that gets at least some."""
-    inside = [
-        value
-        for one in facts.ordered
-        if one.node == node and (one.path == path or one.path.startswith(f"{path}."))
-        if (value := _ratio(facts, one)) is not None
-    ]
+    shares = [facts.share(one.id) for one in facts.family.inside(node, path)]
+    inside = [one for one in shares if one is not None]
     return max(inside) / min(inside) if inside and max(inside) >= least else 1.0
 
 
@@ -123,30 +120,42 @@ def _exact_zero(facts: Facts, unit: Unit) -> Finding:
     )
 
 
-def _low(facts: Facts, unit: Unit, lossy: list[Unit], silent: list[Unit]) -> Finding:
-    points = facts.gradients(unit.id)
-    ratio = _ratio(facts, unit) or 0.0
-    decay, layers = _decay(facts, unit)
-    stair = f"; it shrinks to {number(decay)} per layer over {layers} layers" if layers > 1 else ""
-    root = _root(facts, unit, lossy)
-    above = [one for one in silent if one.order < unit.order and one.id in facts.holders]
-    above = above if root is None else []
-    numbers = {"ratio": ratio, "limit": facts.thresholds.vanishing}
+def _low(
+    facts: Facts,
+    unit: Unit,
+    lossy: list[Unit],
+    silent: list[Unit],
+    roots: dict[UnitId, UnitId | None],
+) -> Finding:
+    limit = facts.thresholds.vanishing
+    ratio = facts.share(unit.id) or 0.0
+    head = roots[unit.id] is None
+    line = [one for one in lossy if roots[one.id] == unit.id] if head else []
+    lowest = min([unit, *line], key=lambda one: facts.share(one.id) or 0.0)
+    decay, layers = _decay(facts, lowest)
+    above = [one for one in silent if one.order < unit.order and one.id in facts.family.holders]
+    numbers = {"ratio": ratio, "limit": limit}
     if layers > 1:
         numbers |= {"decay_per_layer": decay, "layers": float(layers)}
     return Finding(
         flag="VANISHING",
         unit=unit.id,
-        since=since(points, 0.0, facts.thresholds.vanishing),
-        certainty="certain" if ratio < 0.5 * facts.thresholds.vanishing else "likely",
+        since=since(facts.gradients(unit.id), 0.0, limit),
+        certainty="certain" if ratio < 0.5 * limit else "likely",
         why=f"{number(ratio)} of the gradient at the network's output arrives (median of "
         f"{several(len(facts.recent(unit.id, 'out_grad_norm')), 'step')}, the line is "
-        f"{number(facts.thresholds.vanishing)}){stair}",
+        f"{number(limit)})"
+        + (
+            ""
+            if lowest is unit
+            else f", and {number(facts.share(lowest.id) or 0.0)} at {ticked(lowest.id)}"
+        )
+        + (f"; it shrinks to {number(decay)} per layer over {layers} layers" if layers > 1 else ""),
         meaning="it learns much slower than what comes after it"
-        + (f"; {quoted(above)} above it pass on what is left" if above else ""),
-        help=_help(unit, decay, layers),
+        + (f"; {quoted(above)} above it pass on what is left" if above and head else ""),
+        help=_help(lowest, decay, layers),
         numbers=numbers,
-        cause=root,
+        cause=roots[unit.id],
     )
 
 
@@ -166,10 +175,10 @@ def _help(unit: Unit, decay: float, layers: int) -> str:
 def _stairs(facts: Facts, unit: Unit) -> list[tuple[Unit, float]]:
     """Return the innermost modules with weights from a unit on, as the gradient grows."""
     stairs: list[tuple[Unit, float]] = []
-    for one in facts.ordered:
-        if one.id not in facts.holders or one.node != unit.node or contains(one, unit):
+    for one in facts.family.inside(unit.node, ""):
+        if one.id not in facts.family.holders or contains(one, unit):
             continue
-        value = _ratio(facts, one)
+        value = facts.share(one.id)
         if value is None or (one.order < unit.order and not contains(unit, one)):
             continue
         if stairs and value < stairs[-1][1]:
@@ -190,7 +199,7 @@ def _decay(facts: Facts, unit: Unit) -> tuple[float, int]:
     return (stairs[0][1] / stairs[-1][1]) ** (1 / layers), layers
 
 
-def _root(facts: Facts, unit: Unit, lossy: list[Unit]) -> str | None:
+def _root(facts: Facts, unit: Unit, lossy: list[Unit]) -> UnitId | None:
     """Return the module of the same staircase at which the gradient first falls too low."""
     line = {one.id for one, _ in _stairs(facts, unit)}
     last = [one for one in sorted(lossy, key=by_order) if one.id in line]

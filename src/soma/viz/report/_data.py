@@ -4,18 +4,20 @@ Numbers that are not finite are the strings `"NaN"`, `"Infinity"` and `"-Infinit
 """
 
 import json
-from collections.abc import Iterable, Mapping
-from math import isfinite, isnan
+from collections.abc import Iterable
 from typing import Any
 
 from markupsafe import Markup
 from msgspec import to_builtins
 
+from soma.health import AuditReport, Measurements
+from soma.viz._verdict_data import finite, verdict_data
 from soma.viz.figures import Curve
 from soma.viz.report._facts import Facts
 
 FORMAT = 1  # a reader that knows it finds what `report_data` names; later ones may add more
 
+MOST_MODULES = 400  # of an audit, whose numbers are kept here
 _DIGITS = 9  # as many as single precision has
 _ESCAPED = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 
@@ -44,13 +46,23 @@ def report_data(facts: Facts, left_out: Iterable[str]) -> dict[str, Any]:
         },
         "diagnostics": to_builtins(facts.diagnostics),
         "health": [dict(flag) for flag in facts.flags],
+        "audit": None if facts.verdict is None else _audit(facts.verdict, facts.measured),
     }
 
 
 def inert_json(value: object) -> Markup:
     """Return JSON that ends no element and begins none, whatever is in it."""
-    text = json.dumps(_finite(value), separators=(",", ":"), allow_nan=False)
+    text = json.dumps(finite(value), separators=(",", ":"), allow_nan=False)
     return Markup(text.translate(_ESCAPED))  # noqa: S704 - nothing of markup is left in it
+
+
+def _audit(verdict: AuditReport, measured: Measurements | None) -> dict[str, Any]:
+    """Return the verdict, with the medians of what was measured of each module."""
+    whole = [] if measured is None else [one.step for one in measured.steps if one.whole]
+    return verdict_data(verdict, MOST_MODULES) | {
+        "measured_whole": len(whole),
+        "notes": [] if measured is None else list(measured.notes),
+    }
 
 
 def _points(curve: Curve) -> dict[str, Any]:
@@ -63,14 +75,3 @@ def _points(curve: Curve) -> dict[str, Any]:
 
 def _rounded(value: float) -> float:
     return float(f"{value:.{_DIGITS}g}")
-
-
-def _finite(value: Any) -> Any:
-    """Return a value with strings for the numbers that JSON does not know."""
-    if isinstance(value, float) and not isfinite(value):
-        return "NaN" if isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    if isinstance(value, Mapping):
-        return {str(name): _finite(one) for name, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(one) for one in value]
-    return value

@@ -2,11 +2,10 @@
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from soma.core import Diagnostic, ModuleFlow, NodeId
+from soma.health import AuditReport, Measurements
 from soma.tracking import (
     CacheActivity,
     GraphRecord,
@@ -16,12 +15,11 @@ from soma.tracking import (
     Timing,
 )
 from soma.viz._graph_picture import NodeNote
+from soma.viz._health_record import Flag, HealthRecord
 from soma.viz._node_timings import NodeTiming, node_timings
 from soma.viz._notes import graph_notes
 from soma.viz.figures import GanttInfo, MetricsInfo, gantt_info
 from soma.viz.report._curves import report_curves
-
-Flag = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +37,10 @@ class Facts:
     timings: dict[NodeId, NodeTiming]
     activity: dict[NodeId, CacheActivity]
     notes: dict[NodeId, NodeNote]
-    flags: tuple[Flag, ...]  # of health
+    flags: tuple[Flag, ...]  # of health, by node
+    unit_flags: tuple[Flag, ...]  # the same by module
+    measured: Measurements | None  # by an audit
+    verdict: AuditReport | None
     curves: MetricsInfo
     gantt: GanttInfo
     happened: Counter[str]  # how many events there are of each kind
@@ -55,9 +56,10 @@ class Facts:
         return ended - self.manifest.created_at
 
 
-def facts_of(record: RunRecord, flags: Iterable[Flag]) -> Facts:
+def facts_of(record: RunRecord, health: HealthRecord) -> Facts:
     """Return what there is to tell; what cannot be read is empty."""
-    flagged = tuple(flags)
+    flagged = tuple(health.flags())
+    measured = health.readable()
     turns = tuple(record.timings())
     return Facts(
         id=record.id,
@@ -72,6 +74,9 @@ def facts_of(record: RunRecord, flags: Iterable[Flag]) -> Facts:
         activity={one.node: one for one in record.cache_activity()},
         notes=graph_notes(record, flagged),
         flags=flagged,
+        unit_flags=tuple(health.unit_flags()),
+        measured=measured,
+        verdict=None if measured is None else health.report(),
         curves=report_curves(record),
         gantt=gantt_info(record),
         happened=Counter(event["event"] for event in record.events()),

@@ -11,8 +11,12 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from soma.draw import INKS, printable
+from soma.viz._chart import Chart
+from soma.viz._figure import Figure
 from soma.viz._templates import SIGNS
 
+WIDE = 1196.0  # of the page
+_WIDTHS = {"wide": WIDE, "middle": 720.0, "narrow": 356.0}
 _WIDE = re.compile(r' width="([\d.]+)"')
 
 
@@ -27,6 +31,18 @@ def picture(svg: str) -> Markup:
     found = _WIDE.search(svg)
     width = float(found[1]) if found else 0.0
     return fill("picture.jinja", svg=Markup(svg), width=f"{width:g}")  # noqa: S704
+
+
+def figure(key: str, chart: Chart, *, width: float | None = None) -> Markup:
+    """Return a chart in a card, drawn for three widths of the page; it shows the one that fits.
+
+    Args:
+        key: by which Plotly finds it.
+        width: draw it once, that wide; a narrow page scrolls.
+    """
+    widths = _WIDTHS if width is None else {"wide": width}
+    drawn = {name: picture(Figure(chart).to_svg(width=wide)) for name, wide in widths.items()}
+    return fill("figure.jinja", key=key, drawings=drawn)
 
 
 def clean(value: object) -> object:

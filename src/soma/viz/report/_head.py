@@ -8,6 +8,7 @@ from markupsafe import Markup
 from soma.draw import shortened
 from soma.viz._durations import duration
 from soma.viz._when import moment
+from soma.viz.figures import faults_of
 from soma.viz.report._facts import Facts
 from soma.viz.report._fill import fill
 
@@ -67,6 +68,9 @@ def tiles(facts: Facts) -> list[Tile]:
             Tile("cache misses", f"{sum(one.misses for one in facts.activity.values()):,}"),
             Tile("failures", f"{failures:,}", "bad" if failures else "text"),
         ]
+    if facts.verdict is not None:
+        wrong = len(faults_of(facts.verdict))
+        found.append(Tile("health findings", f"{wrong:,}", "warning" if wrong else "good"))
     if facts.happened["step"]:
         found.append(Tile("steps", f"{facts.happened['step']:,}"))
     logged = sum(curve.logged for group in facts.curves.groups for curve in group.curves)

@@ -1,14 +1,14 @@
 """Puts the parts of a report together into one page that asks nobody for anything."""
 
-from collections.abc import Iterable
 from secrets import token_urlsafe
 
 from soma._extras import DIST
 from soma.errors import InvalidInput
 from soma.tracking import RunRecord
+from soma.viz._health_record import HealthRecord
 from soma.viz._when import moment
 from soma.viz.report._data import inert_json, report_data
-from soma.viz.report._facts import Flag, facts_of
+from soma.viz.report._facts import facts_of
 from soma.viz.report._fill import fill
 from soma.viz.report._head import head
 from soma.viz.report._plotly import figures_json, packed_plotly
@@ -18,12 +18,12 @@ _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-ur
 
 
 def report_html(
-    record: RunRecord, flags: Iterable[Flag] = (), *, plotly: bool = False, static: bool = False
+    record: RunRecord, health: HealthRecord, *, plotly: bool = False, static: bool = False
 ) -> str:
     """Return a run as one page of HTML.
 
     Args:
-        flags: of health, as `RunView.health_flags` gives them.
+        health: of the same run.
         plotly: put the installed Plotly into the page, and draw its figures with it.
         static: write no script; what opens and closes does so without one.
 
@@ -33,10 +33,11 @@ def report_html(
     """
     if plotly and static:
         raise InvalidInput("`plotly` and `static` came together; Plotly is a script: leave one.")
-    facts = facts_of(record, flags)
+    facts = facts_of(record, health)
     sections = [part for part in (make(facts) for make in SECTIONS) if part is not None]
     left_out = [sentence for part in sections for sentence in part.left_out]
-    charts = {key: chart for key, make in CHARTS.items() if (chart := make(facts)).panels}
+    drawn = [drawing for make in CHARTS for drawing in make(facts).items()]
+    charts = {key: chart for key, chart in drawn if chart.panels}
     nonce = token_urlsafe(16)
     return fill(
         "page.jinja",

@@ -30,11 +30,12 @@ def diagnostics_section(facts: Facts) -> Section | None:
         key="diagnostics",
         title="Diagnostics",
         count="1 finding" if len(found) == 1 else f"{len(found):,} findings" if found else "",
-        body=fill("diagnostics.jinja", findings=[_finding(one) for one in found]),
+        body=fill("diagnostics.jinja", findings=[finding(one) for one in found]),
     )
 
 
-def _finding(diagnostic: Diagnostic) -> Finding:
+def finding(diagnostic: Diagnostic) -> Finding:
+    """Return a diagnostic as the page shows it, also one of health."""
     first, _, rest = str(diagnostic).partition("\n")
     head, _, message = first.partition(": ")
     level = diagnostic.level

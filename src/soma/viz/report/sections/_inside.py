@@ -50,7 +50,7 @@ def inside_section(facts: Facts) -> Section | None:
                 Inside(
                     flow.node,
                     flow.class_name,
-                    picture(flow_svg(flow, flow_notes(flow.node, facts.flags))),
+                    picture(flow_svg(flow, flow_notes(flow.node, facts.unit_flags))),
                     len(flow.nodes) <= _OPEN,
                 )
                 for flow in shown

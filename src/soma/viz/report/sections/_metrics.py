@@ -54,6 +54,11 @@ def drawn_metrics(facts: Facts) -> Chart:
     return metrics_chart(facts.curves._replace(groups=facts.curves.groups[:_MOST]))
 
 
+def metrics_charts(facts: Facts) -> dict[str, Chart]:
+    """Return what Plotly draws of it."""
+    return {"metrics": drawn_metrics(facts)}
+
+
 def _left_out(curves: list[Curve], drawn: int, groups: int) -> tuple[str, ...]:
     found = []
     thinned = [curve for curve in curves if len(curve.steps) < curve.logged]

@@ -1,0 +1,156 @@
+"""The channels of a module: how alike they are, which are dead and which are ignored."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from soma.errors import NotRecorded
+from soma.health import AuditReport, ChannelSnapshot, Measurements, Thresholds, UnitId
+from soma.viz._chart import Axis, Cells, Chart, Panel, Series
+from soma.viz.figures._chosen import named
+
+DEAD, IGNORED = "†", "‡"
+
+
+class ChannelsInfo(NamedTuple):
+    """The channels of one module at the last step that looked at them."""
+
+    run: str
+    unit: UnitId
+    step: int | None
+    channels: int  # all channels of the module
+    order: tuple[int, ...]  # those of the table, group by group
+    correlation: tuple[tuple[float, ...], ...]
+    groups: tuple[tuple[str, int], ...]  # name, and how many of `order` are in it
+    dead: tuple[int, ...]
+    ignored: tuple[int, ...]
+    largest: tuple[float, ...]  # of each channel, over that of the largest
+    gradient: tuple[float, ...]
+
+
+def channels_info(
+    run: str, measured: Measurements, report: AuditReport, unit: UnitId
+) -> ChannelsInfo:
+    """Return what was seen of a module's channels.
+
+    Raises:
+        NotRecorded: the module was not audited, or not its channels.
+    """
+    (id, *_) = named(measured, run, [unit])
+    seen = measured.channels.get(id, [])
+    rows = measured.correlation.get(id, [])
+    if not seen and not rows:
+        raise NotRecorded(
+            f"the channels of `{id}` were not recorded in the run `{run}`; audit with `channels=`."
+        )
+    known = measured.correlation_channels.get(id) or [*range(len(rows))]
+    groups = _grouped(known, measured.units[id].groups)
+    order = [channel for _, channels in groups for channel in channels]
+    places = [known.index(channel) for channel in order]
+    last = seen[-1] if seen else None
+    return ChannelsInfo(
+        run=run,
+        unit=id,
+        step=None if last is None else last.step,
+        channels=len(rows) if last is None else len(last.largest),
+        order=tuple(order),
+        correlation=tuple(tuple(rows[one][other] for other in places) for one in places),
+        groups=tuple((name, len(channels)) for name, channels in groups),
+        dead=_dead(seen, _flagged(report, id, ("DEAD", "DEAD_CHANNELS"))),
+        ignored=_flagged(report, id, ("IGNORED_CHANNELS",)),
+        largest=() if last is None else _shares(last.largest),
+        gradient=() if last is None else _shares(last.gradient),
+    )
+
+
+def channels_chart(info: ChannelsInfo) -> Chart:
+    """Return the table of a module's channels, and a line for how large each is."""
+    panels = [*_table(info), *_sizes(info)]
+    said = [f"{len(info.dead)} dead, marked {DEAD}"] if info.dead else []
+    if info.ignored:
+        said.append(f"{len(info.ignored)} without a gradient, marked {IGNORED}")
+    at = "" if info.step is None else f" at step {info.step}"
+    counts = f"{info.channels} channels{at}: {'; '.join(said) or 'none dead, none ignored'}."
+    return Chart(title=f"Channels of {info.unit}", panels=tuple(panels), note=counts, columns=1)
+
+
+def _table(info: ChannelsInfo) -> list[Panel]:
+    if not info.correlation:
+        return []
+    names, starts, at = [], [], 0
+    for name, many in info.groups:
+        starts.append(at)
+        for index, channel in enumerate(info.order[at : at + many]):
+            marks = DEAD * (channel in info.dead) + IGNORED * (channel in info.ignored)
+            names.append(" ".join(filter(None, (name * (index == 0), f"{channel}{marks}"))))
+        at += many
+    shown = len(info.order)
+    axis = Axis(kind="category", categories=tuple(names))
+    across = Axis(kind="category", categories=tuple(map(str, info.order)), title="channel")
+    return [
+        Panel(
+            title="correlation of the channels",
+            x=across,
+            y=axis,
+            cells=Cells(
+                rows=info.correlation, parts=tuple(starts[1:]), empty="constant: it has none"
+            ),
+            note=f"{shown} of {info.channels} channels are drawn." if shown < info.channels else "",
+        )
+    ]
+
+
+def _sizes(info: ChannelsInfo) -> list[Panel]:
+    if not info.largest:
+        return []
+    x = tuple(float(channel) for channel in range(len(info.largest)))
+    lines = [("largest output", info.largest), ("gradient", info.gradient)]
+    return [
+        Panel(
+            title="size of each channel over that of the largest, log scale",
+            x=Axis(title="channel", kind="integer"),
+            y=Axis(kind="log", ends=(0.1, 1.0)),
+            series=tuple(
+                Series(name=name, x=x, y=values, ink="series1" if not at else "series2",
+                       dashed=at > 0)
+                for at, (name, values) in enumerate(lines)
+                if values
+            ),
+            note="0 stands at the lower edge." if 0 in (*info.largest, *info.gradient) else "",
+        )
+    ]  # fmt: skip
+
+
+def _grouped(known: list[int], groups: Mapping[str, Sequence[int]]) -> list[tuple[str, list[int]]]:
+    """Return channels by group, each once, and what is in no group at the end."""
+    left = dict.fromkeys(known)
+    found = []
+    for name, channels in groups.items():
+        mine = [channel for channel in channels if channel in left]
+        for channel in mine:
+            left.pop(channel, None)
+        if mine:
+            found.append((name, mine))
+    return [*found, ("others" if found else "", [*left])] if left else found
+
+
+def dead_at(one: ChannelSnapshot) -> frozenset[int]:
+    """Return the channels that never fired in one step, beside what went in or the others."""
+    limit = Thresholds().dead * (one.input_rms or max(one.largest, default=0.0))
+    return frozenset(at for at, size in enumerate(one.largest) if size <= limit)
+
+
+def _dead(seen: list[ChannelSnapshot], flagged: tuple[int, ...]) -> tuple[int, ...]:
+    recent = seen[len(seen) // 2 :]
+    silent = frozenset.intersection(*map(dead_at, recent)) if recent else frozenset()
+    return tuple(sorted(silent | set(flagged)))
+
+
+def _flagged(report: AuditReport, unit: UnitId, flags: tuple[str, ...]) -> tuple[int, ...]:
+    found = [one for one in report.findings if one.unit == unit and one.name in flags]
+    return tuple(sorted({channel for one in found for channel in one.channels}))
+
+
+def _shares(values: Sequence[float]) -> tuple[float, ...]:
+    numbers = tuple(values)
+    largest = max(numbers, default=0.0)
+    return tuple(value / largest if largest > 0 else 0.0 for value in numbers)

@@ -1,0 +1,188 @@
+"""The numbers of single tensors, against the plainest way to take them."""
+
+import math
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from soma.audit._activations import flat_share
+from soma.audit._board import Board
+from soma.audit._channels import channel_gradient, channel_output
+from soma.audit._measures import (
+    Activation,
+    Measures,
+    _activation_on_device,
+    _gradient_on_device,
+)
+from soma.audit._similarity import debiased_cka
+from soma.audit._spectrum import effective_rank
+
+BIG = torch.randn(700, 900, generator=torch.Generator().manual_seed(1))
+TENSORS = {
+    "large": BIG,
+    "positive": BIG.abs(),
+    "half zero": BIG.relu(),
+    "far from zero": BIG * 1e-3 + 1e3,
+    "tiny": BIG * 1e-30,
+    "huge": BIG * 1e30,
+    "double": BIG.double(),
+    "turned": BIG.T,
+    "every other": BIG[::2, ::3],
+    "one": torch.tensor([3.0]),
+}
+
+
+def plainly(x: Tensor) -> Activation:
+    """Take all numbers of an output in double precision."""
+    x = x.double()
+    total = x.sum()
+    varies = torch.nan
+    if x.dim() > 1:
+        varies = float(x.var(0, unbiased=False).sum() / x.square().mean(0).sum())
+    return Activation(
+        x.numel(),
+        0,
+        0,
+        float((x == 0).sum()),
+        float(total),
+        float(x.abs().sum()),
+        float(x.norm()),
+        float((x - x.mean()).square().sum()),
+        float(x.min()),
+        float(x.max()),
+        varies,
+        torch.nan,
+    )
+
+
+@pytest.mark.parametrize("name", list(TENSORS))
+@pytest.mark.parametrize("where", ["cpu", "device"])
+def test_activations(name: str, where: str) -> None:
+    """The fast ways give the numbers of the plain one."""
+    x = TENSORS[name]
+    if where == "cpu":
+        found = Activation(*Measures().activation(x, None).values)
+    else:
+        found = Activation(*(float(one) for one in _activation_on_device(x, None)))
+    truth = plainly(x)
+
+    scale = truth.norm * len(x) ** 0.5
+    assert found.norm == pytest.approx(truth.norm, rel=2e-4)
+    assert found.spread == pytest.approx(truth.spread, rel=1e-3)
+    assert found.total == pytest.approx(truth.total, abs=1e-5 * scale * x.numel() ** 0.5)
+    assert found.absolute == pytest.approx(truth.absolute, rel=1e-5)
+    assert (found.size, found.zeros, found.low, found.high) == pytest.approx(
+        (truth.size, truth.zeros, truth.low, truth.high)
+    )
+    # A variance that is a millionth of the mean square is below what matters.
+    assert found.varies == pytest.approx(truth.varies, rel=1e-3, abs=1e-5, nan_ok=True)
+
+
+@pytest.mark.parametrize("where", ["cpu", "device"])
+def test_numbers_that_are_not_finite(where: str) -> None:
+    """They are counted, shown by the extremes, and left out of the rest."""
+    x = torch.tensor([[1.0, -2.0, torch.nan], [-torch.inf, torch.inf, 0.0]])
+    if where == "cpu":
+        values = Measures().activation(x, None).values
+    else:
+        values = [float(one) for one in _activation_on_device(x, None)]
+    found = Activation(*values)
+
+    assert (found.size, found.bad, found.masked, found.zeros) == (6, 3, 1, 1)
+    assert (found.total, found.absolute) == (-1, 3)
+    assert math.isnan(found.low)
+    assert math.isnan(found.high)
+
+
+@pytest.mark.parametrize("where", ["cpu", "device"])
+def test_a_mask(where: str) -> None:
+    """-inf shows as the smallest number."""
+    x = torch.tensor([1.0, -torch.inf])
+    row = Measures().activation(x, None).values
+    found = Activation(*(row if where == "cpu" else map(float, _activation_on_device(x, None))))
+
+    assert (found.low, found.high, found.masked) == (-torch.inf, 1.0, 1)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-30, 1e30, 0.0])
+def test_gradients(scale: float) -> None:
+    """Norm and largest value are right at every scale."""
+    x = BIG * scale
+    on_cpu = Measures().gradient(x).values
+    on_device = [float(one) for one in _gradient_on_device(x)]
+    truth = (x.numel(), 0.0, float(x.double().norm()), float(x.abs().max()))
+
+    assert list(on_cpu) == pytest.approx(truth, rel=1e-5)
+    assert on_device == pytest.approx(truth, rel=1e-5)
+
+
+def test_changes() -> None:
+    """A change of one bit is a change, and none is exactly none."""
+    measures, before = Measures(), BIG.reshape(-1).clone()
+    after = before.clone()
+    assert measures.change(before, after)[0] == 0.0
+    after[77] = torch.nextafter(after[77], torch.tensor(torch.inf))
+    assert measures.change(before, after)[0] == pytest.approx(float(after[77] - before[77]))
+
+
+@pytest.mark.parametrize("axis", [1, 2])
+def test_channels(axis: int) -> None:
+    """Each channel has its own largest value, deviation and gradient."""
+    x = BIG[:, :896].reshape(700, 28, 32) * 10 + 100
+    others = [one for one in range(3) if one != axis]
+    scratch = Measures().scratch
+
+    found = channel_output(x, axis, scratch)
+
+    deviation = (found.spread / found.samples).sqrt()
+    assert torch.allclose(found.largest, x.abs().amax(others))
+    assert torch.allclose(deviation, x.double().std(others, unbiased=False).float(), rtol=1e-4)
+    gradient = channel_gradient(x, axis, scratch)
+    assert torch.allclose(gradient, x.double().abs().sum(others).float(), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "activation",
+    [nn.Tanh(), nn.Sigmoid(), nn.Softsign(), nn.Hardtanh(-1.5, 2.0), nn.Hardsigmoid()],
+)
+def test_where_an_activation_is_flat(activation: nn.Module) -> None:
+    """What is told from the output is what the slope itself says."""
+    x = (BIG[:50] * 4).double().requires_grad_()
+    output = activation(x)
+    (slope,) = torch.autograd.grad(output.sum(), x)
+    truth = (slope < 0.05 * slope.max()).double().mean()
+
+    found = flat_share(activation, output.detach())
+
+    assert float(found) == pytest.approx(float(truth), abs=1e-3)
+
+
+def test_a_board() -> None:
+    """Rows cross together, in the order that they were put, however many there are."""
+    board = Board(torch.device("cpu"))
+    rows = [board.put(torch.full((7,), float(number))) for number in range(5000)]
+    assert math.isnan(rows[0].values[0])
+    board.read()
+    assert [row.values[6] for row in rows] == list(range(5000))
+
+
+def test_similarity() -> None:
+    """It is one for the same up to rotation and scale, about zero for what is unrelated."""
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(200, 16, generator=generator)
+    turned = x @ torch.linalg.qr(torch.randn(16, 16, generator=generator))[0] * 7
+    other = torch.randn(200, 300, generator=generator)
+
+    assert float(debiased_cka(x, turned)) == pytest.approx(1.0, abs=1e-6)
+    assert abs(float(debiased_cka(x, other))) < 0.1
+    assert float(debiased_cka(other, other)) == pytest.approx(1.0, abs=1e-6)
+
+
+@pytest.mark.parametrize("columns", [8, 500])
+def test_effective_rank(columns: int) -> None:
+    """It counts directions, at any scale."""
+    generator = torch.Generator().manual_seed(0)
+    directions = torch.linalg.qr(torch.randn(columns, 3, generator=generator))[0].T
+    x = torch.linalg.qr(torch.randn(400, 3, generator=generator))[0] @ directions
+    assert float(effective_rank(x - x.mean(0))) == pytest.approx(3.0, abs=0.05)

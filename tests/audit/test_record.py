@@ -1,0 +1,80 @@
+"""What an audit leaves in the directory of a run."""
+
+import json
+from contextlib import nullcontext
+
+import pytest
+import torch
+from torch import nn
+
+import soma
+from soma.health import judge, measurements_from_rows
+from soma.tracking import start_run
+from tests.audit.loops import X, plain_step
+from tests.audit.test_graph import Dense, Modules
+
+
+def rows_of(run) -> list[dict[str, object]]:
+    """Read the rows of an audit, as strict JSON."""
+    lines = (run.dir / "diagnostics" / "audit.jsonl").read_text("utf-8").splitlines()
+    return [json.loads(line, parse_constant=pytest.fail) for line in lines]
+
+
+def test_the_record_says_what_the_audit_says(tmp_path) -> None:
+    """Judged again from its record, a run gets the verdict that it got."""
+    torch.manual_seed(0)
+    g = soma.Graph.somatize(Dense(width=3) >> Dense(width=2), cache=None)
+    g.materialize(X)
+    g.train()
+    g.make_optimizer(torch.optim.SGD, lr=0.05)
+    with g.track_run("health", root=tmp_path) as run, g.gradient_audit(channels=True) as audit:
+        for step in range(6):
+            with g.context() as ctx:
+                g.zero_grad()
+                output, _ = g.forward(X * (torch.nan if step == 5 else 1.0))
+                g.backward(ctx, output.square().mean())
+            g.step(ctx)
+
+    again = measurements_from_rows(rows_of(run))
+    found = json.loads((run.dir / "diagnostics" / "health.json").read_text("utf-8"))
+    assert judge(again).findings == audit.report().findings != ()
+    assert again.series.keys() == audit.measurements.series.keys()
+    assert found["flags"] == audit.report().rollup()
+
+
+def test_rows_come_while_it_goes_on(tmp_path) -> None:
+    """Each step is in the file once, however often it was written to."""
+    model = nn.Linear(4, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    with start_run("loop", root=tmp_path) as run:
+        with soma.audit_modules({"m": model}, run=run, channels=True) as audit:
+            (record,) = audit._records
+            for _ in range(7):
+                plain_step(model, optimizer, X)
+                record._due = 0.0
+            before = rows_of(run)
+        after = rows_of(run)
+    assert [row["step"] for row in before if row["kind"] == "step"] == list(range(6))
+    for kind in ("step", "numbers", "channels"):
+        assert [row["step"] for row in after if row["kind"] == kind] == list(range(7))
+
+
+def test_the_flow_is_drawn_without_the_audit(tmp_path) -> None:
+    """What is recorded of a module's inside does not show that somebody measured there."""
+    found = []
+    for watched in (False, True):
+        torch.manual_seed(0)
+        g = soma.Graph(cache=None)
+        g.node("encoder", Modules())
+        g.materialize(X)
+        g.train()
+        g.make_optimizer(torch.optim.SGD, lr=0.05)
+        audit = g.gradient_audit(inside=True, channels=True) if watched else nullcontext()
+        with g.track_run("flow", root=tmp_path) as run, audit:
+            for _ in range(4):
+                with g.context() as ctx:
+                    g.zero_grad()
+                    g.backward(ctx, g.forward(X)[0].square().mean())
+                g.step(ctx)
+        found.append((run.dir / "modules.json").read_bytes())
+    assert found[0] == found[1]
