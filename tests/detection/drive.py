@@ -1,9 +1,10 @@
 """Trains a run in plain torch; whoever wants to look may."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Generator, Tensor, nn
@@ -34,6 +35,16 @@ class Watcher:
 
     def stepped(self, part: int, step: int) -> None:
         """Look at the weights after the optimizer's step."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hands:
+    """What does the parts of a step: plain torch, or something in its place."""
+
+    net: Any  # what the loss calls
+    zero: Callable[[Optimizer], object] = Optimizer.zero_grad
+    backward: Callable[[Tensor], object] = Tensor.backward
+    step: Callable[[Optimizer], object] = lambda optimizer: optimizer.step()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,9 +82,12 @@ def prepare(run: Run, seed: int, scale: Scale = Scale()) -> Trainee:  # noqa: B0
     )
 
 
-def train(trainee: Trainee, watcher: Watcher | None = None) -> list[float]:
+def train(
+    trainee: Trainee, watcher: Watcher | None = None, hands: Hands | None = None
+) -> list[float]:
     """Train, and return the loss of each step."""
     run, net, watch = trainee.run, trainee.net, watcher or Watcher()
+    hands = hands or Hands(net=net)
     watch.begin(run, net, trainee.optimizers)
     schedules = [run.schedule(one) for one in trainee.optimizers] if run.schedule else []
     torch.manual_seed(trainee.seed + 1)
@@ -84,17 +98,17 @@ def train(trainee: Trainee, watcher: Watcher | None = None) -> list[float]:
             watch.turn(part, batches, step)
             if run.zeroes:
                 for optimizer in group:
-                    optimizer.zero_grad()
+                    hands.zero(optimizer)
             total = 0.0
             for x, y in batches:
-                loss = loss_of(trainee, part, net, x, y, step) / len(batches)
-                loss.backward()
+                loss = loss_of(trainee, part, hands.net, x, y, step) / len(batches)
+                hands.backward(loss)
                 total += float(loss.detach())
             watch.ready(part, total, step)
             if run.clip is not None:
                 nn.utils.clip_grad_norm_(net.parameters(), run.clip * trainee.scale.loss)
             for optimizer in group:
-                optimizer.step()
+                hands.step(optimizer)
             if run.after is not None:
                 run.after(net)
             watch.stepped(part, step)
@@ -113,7 +127,7 @@ def _turns(trainee: Trainee) -> list[tuple[Optimizer, ...]]:
 
 
 def loss_of(
-    trainee: Trainee, part: int, net: nn.Module, x: Tensor, y: Tensor, step: int
+    trainee: Trainee, part: int, net: Any, x: Tensor, y: Tensor, step: int
 ) -> Tensor:
     """Return the loss of one batch, as it is given to `backward`."""
     run = trainee.run

@@ -12,7 +12,7 @@ from tests.detection.drive import is_falling
 from tests.detection.evidence import Evidence, unit_names
 
 _RELU = (nn.ReLU, nn.ReLU6, nn.GELU, nn.Hardswish)
-_FLAT = (nn.Tanh, nn.Sigmoid, nn.Softmax)
+_FLAT = (nn.Tanh, nn.Sigmoid, nn.Softmax, nn.Hardtanh)
 
 
 def complaints(evidence: Evidence) -> Iterator[str]:
@@ -85,7 +85,9 @@ def _units(evidence: Evidence) -> Iterator[str]:
             yield f"{unit} is flat in {flat:.0%}"
         last = unit in evidence.trainee.nodes or unit.endswith("/out")
         if holds and not last and (variety := proofs.variety(evidence, unit)):
-            if variety[0] > 0.1 and median(variety[-5:]) < 1e-2:
+            spread = proofs.spread(evidence, unit)
+            gone = median(spread[-5:]) < 0.5 * spread[0]
+            if variety[0] > 0.1 and median(variety[-5:]) < 1e-2 and gone:
                 yield f"{unit} collapses from {variety[0]:.3g} to {variety[-1]:.3g}"
         if holds and (move := proofs.move(evidence, unit, 8)) > 0.1 and not proofs.fell(evidence):
             yield f"{unit} moves by {move:.2g} a step and the loss does not fall"

@@ -122,6 +122,7 @@ def _strength(evidence: Evidence, names: list[str]) -> float:
 
 
 def _collapse(evidence: Evidence, label: Label) -> Claim:
+    """Samples differ less: a mean that grows beside a spread that stays is no collapse."""
     variety, spread = (
         proofs.variety(evidence, label.unit),
         proofs.spread(evidence, label.unit),
@@ -129,7 +130,8 @@ def _collapse(evidence: Evidence, label: Label) -> Claim:
     last = max(len(variety) // 4, 1)
     shares = median(variety[:2]), median(variety[-last:])
     spreads = median(spread[:2]), median(spread[-last:])
-    falls = (shares[0] > 0.1 and shares[1] < 1e-2) or spreads[1] < 0.1 * spreads[0]
+    left = spreads[1] / spreads[0]
+    falls = (shares[0] > 0.1 and shares[1] < 1e-2 and left < 0.5) or left < 0.1
     return Claim(falls and math.isfinite(evidence.losses[-1]), (shares, spreads))
 
 

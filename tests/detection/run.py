@@ -36,6 +36,7 @@ class Run:
     optimizers: Callable[[nn.Module], tuple[Optimizer, ...]]
     steps: int = 30
     batch: int = 64
+    graph: bool = True  # a graph of one node can train it
     micro: int = 1  # batches that make up a step
     clip: float | None = None
     autocast: bool = False

@@ -11,11 +11,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 import soma
 from soma.health import AuditReport
-from tests.detection.drive import Scale, Trainee, prepare, train
+from tests.detection.drive import Hands, Scale, Trainee, prepare, train
 from tests.detection.run import Label, Run
 
 _NEUTRAL = ("UNOBSERVED", "NO_DATA")
@@ -64,14 +65,57 @@ class Score:
 
 
 def audited(run: Run, seed: int, *, patterns: bool = False, scale: Scale = Scale()) -> AuditReport:  # noqa: B008  # frozen
-    """Train a run under an audit with the usual thresholds."""
+    """Train a run under an audit with the usual thresholds: of a graph where one can train it."""
     trainee = prepare(run, seed, scale)
     inside = {name: _names(one) for name, one in trainee.nodes.items()} if patterns else True
     channels = soma.ChannelConfig(groups=run.groups) if run.groups else True
+    if run.graph and not patterns:
+        return _in_a_graph(trainee, channels)
     with soma.audit_modules(
         trainee.nodes, _optimizers(trainee), inside=inside, channels=channels
     ) as audit:
         train(trainee)
+    return audit.report()
+
+
+class _Held(soma.DifferentiableFilter):
+    """A filter of a module that is there already."""
+
+    def __init__(self, module: nn.Module) -> None:
+        super().__init__()
+        self.module = module
+
+    def build_module(self, input_shape: object) -> nn.Module:
+        return self.module
+
+    def forward(self, x: Tensor, state: object = None) -> tuple[object, dict[str, object]]:
+        return self._module(x), {}
+
+
+def _in_a_graph(trainee: Trainee, channels: bool | soma.ChannelConfig) -> AuditReport:
+    """Train by the loop that users of a graph write; the audit is told the loss by it."""
+    graph = soma.Graph()
+    graph.node("net", _Held(trainee.net))
+    state = torch.random.get_rng_state()
+    graph.materialize(trainee.x[:2])
+    torch.random.set_rng_state(state)
+    graph.train()
+    (optimizer,) = trainee.optimizers
+    graph.set_optimizer(optimizer)
+    context = graph.context()
+
+    def backward(loss: Tensor) -> None:
+        with context:
+            graph.backward(context, loss)
+
+    hands = Hands(
+        net=graph.forward,
+        zero=lambda _: graph.zero_grad(),
+        backward=backward,
+        step=lambda _: graph.step(context),
+    )
+    with graph.gradient_audit(inside=True, channels=channels) as audit:
+        train(trainee, hands=hands)
     return audit.report()
 
 

@@ -43,6 +43,8 @@ def chain(
         gradient = shrinks ** (layers - 1 - number)
         found.series[id] = _numbers(gradient, steps)
     found.series[node] = _numbers(1.0, steps)
+    if not ids:
+        return found
     found.channels[ids[0]] = [_snapshot(at, dead) for at in range(0, steps, 2)]
     found.correlation[ids[0]] = _correlation(dead)
     found.correlation_channels[ids[0]] = [*range(8)]

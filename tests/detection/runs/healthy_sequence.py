@@ -175,7 +175,7 @@ RUNS = (
     Run(name="mostly_padding", kind="transformer", why="three words, nine paddings",
         build=Masked, data=padded, losses=(entropy,), optimizers=adam(1e-2), batch=32, steps=40),
     Run(name="rare_words", kind="embedding", why="a step touches one row in ten",
-        build=Bag, data=words(8, 3_000), losses=(entropy,), batch=32, steps=40,
+        build=Bag, data=words(8, 3_000), losses=(entropy,), batch=32, steps=40, graph=False,
         optimizers=lambda net: (SparseAdam([net.table.weight], lr=2e-2), Adam(net.out.parameters(), lr=2e-2))),
     Run(name="ten_small_layers", kind="transformer", why="deep, with small weights in every branch",
         build=small_and_deep, data=words(), losses=(entropy,), optimizers=adam(2e-3), batch=32, steps=25),

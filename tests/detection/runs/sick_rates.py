@@ -96,9 +96,9 @@ RUNS = (
         build=Variational, data=sines(), losses=(evidence(30.0),), optimizers=adam(3e-2), batch=256, steps=60,
         labels=(Label(unit="net/mean", flag="COLLAPSE"),), allowed=FLAT, cure={"losses": (evidence(0.01),), "optimizers": adam(1e-2)}),
     Run(name="views_all_alike", kind="siamese", why="nothing keeps samples apart, the loss is 0 when all are the same",
-        build=Similar, data=blobs(), losses=(alike,), optimizers=adam(2e-2), steps=100,
+        build=Similar, data=blobs(), losses=(alike,), optimizers=adam(3e-2), steps=140, graph=False,
         labels=(Label(unit="net/encode", flag="COLLAPSE", also=("net/encode.out",)),), allowed=FLAT, cure={"losses": (alike_but_varied,)}),
     Run(name="code_priced_away", kind="autoencoder", why="a price on the code that no reconstruction is worth",
-        build=Priced, data=sines(), losses=(priced(30.0),), optimizers=adam(1e-2), steps=60,
+        build=Priced, data=sines(), losses=(priced(30.0),), optimizers=adam(1e-2), steps=80, graph=False,
         labels=(Label(unit="net/encode", flag="COLLAPSE", also=("net/encode.out",)),), allowed=FLAT, cure={"losses": (priced(1e-3),), "optimizers": adam(1e-2)}),
 )  # fmt: skip

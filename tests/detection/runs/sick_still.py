@@ -228,7 +228,7 @@ RUNS = (
         labels=(Label(unit="net/aid", flag="UNUSED", names=ANY_STILL),), cure={"build": lambda: Helper(helped=True)}, first=("see.0.weight",)),
     Run(name="expert_never_asked", kind="moe", why="the router never chooses one of four experts",
         build=never_asked, data=smooth(), losses=(squares,), optimizers=adam(1e-2), steps=40,
-        labels=(Label(unit="net/experts.3", flag="UNUSED", also=("net/experts.3.fc0",), names=ANY_STILL),), allowed=(("net/experts.3*", "*"),),
+        labels=(Label(unit="net/experts.3", flag="UNUSED", also=("net/experts.3.fc0",), names=ANY_STILL),), allowed=(("net/experts.3*", "*"), ("net/router", "IGNORED_CHANNELS")),
         cure={"build": lambda: Experts()}),
     Run(name="nothing_zeroed", kind="mlp", why="`zero_grad` is missing",
         build=lambda: dense(12, 24, 3), data=smooth(), losses=(squares,), optimizers=sgd(0.01), zeroes=False, steps=20,

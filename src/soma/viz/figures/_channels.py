@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from soma.draw import Ink
 from soma.errors import NotRecorded
 from soma.health import AuditReport, ChannelSnapshot, Measurements, Thresholds, UnitId
 from soma.viz._chart import Axis, Cells, Chart, Panel, Series
@@ -37,12 +38,11 @@ def channels_info(
     """
     (id, *_) = named(measured, run, [unit])
     seen = measured.channels.get(id, [])
-    rows = measured.correlation.get(id, [])
+    rows, known = _table_of(measured, id)
     if not seen and not rows:
         raise NotRecorded(
             f"the channels of `{id}` were not recorded in the run `{run}`; audit with `channels=`."
         )
-    known = measured.correlation_channels.get(id) or [*range(len(rows))]
     groups = _grouped(known, measured.units[id].groups)
     order = [channel for _, channels in groups for channel in channels]
     places = [known.index(channel) for channel in order]
@@ -73,6 +73,14 @@ def channels_chart(info: ChannelsInfo) -> Chart:
     return Chart(title=f"Channels of {info.unit}", panels=tuple(panels), note=counts, columns=1)
 
 
+def _table_of(measured: Measurements, id: UnitId) -> tuple[list[list[float]], list[int]]:
+    """Return the correlation of channels, and which they are; nothing where it is not square."""
+    rows = measured.correlation.get(id, [])
+    known = measured.correlation_channels.get(id) or [*range(len(rows))]
+    whole = len(rows) == len(set(known)) and all(len(row) == len(rows) for row in rows)
+    return (rows, known) if whole else ([], [])
+
+
 def _table(info: ChannelsInfo) -> list[Panel]:
     if not info.correlation:
         return []
@@ -100,24 +108,28 @@ def _table(info: ChannelsInfo) -> list[Panel]:
 
 
 def _sizes(info: ChannelsInfo) -> list[Panel]:
-    if not info.largest:
+    lines = [
+        _line("largest output", info.largest, "series1"),
+        _line("gradient", info.gradient, "series2"),
+    ]
+    lines = [line for line in lines if line.y]
+    if not lines:
         return []
-    x = tuple(float(channel) for channel in range(len(info.largest)))
-    lines = [("largest output", info.largest), ("gradient", info.gradient)]
+    zero = any(value == 0 for line in lines for value in line.y)
     return [
         Panel(
             title="size of each channel over that of the largest, log scale",
             x=Axis(title="channel", kind="integer"),
             y=Axis(kind="log", ends=(0.1, 1.0)),
-            series=tuple(
-                Series(name=name, x=x, y=values, ink="series1" if not at else "series2",
-                       dashed=at > 0)
-                for at, (name, values) in enumerate(lines)
-                if values
-            ),
-            note="0 stands at the lower edge." if 0 in (*info.largest, *info.gradient) else "",
+            series=tuple(lines),
+            note="0 stands at the lower edge." if zero else "",
         )
-    ]  # fmt: skip
+    ]
+
+
+def _line(name: str, values: tuple[float, ...], ink: Ink) -> Series:
+    x = tuple(map(float, range(len(values))))
+    return Series(name=name, x=x, y=values, ink=ink, dashed=ink != "series1")
 
 
 def _grouped(known: list[int], groups: Mapping[str, Sequence[int]]) -> list[tuple[str, list[int]]]:
