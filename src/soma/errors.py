@@ -17,6 +17,7 @@
     ├── InvalidMeasurements (ValueError)  data that does not tell what an audit measured
     ├── UnknownFlag (LookupError)         a flag that no rule gives
     ├── GradientHealthError (RuntimeError)  an audit that found something wrong
+    ├── TrainingLost (RuntimeError)       a training that can certainly not recover
     ├── UnknownRun (LookupError)          a run directory that is not there
     ├── RunNotWritten (OSError)           a run directory that does not take what is logged
     ├── NotRecorded (LookupError)         something that the record of a run does not hold
@@ -56,6 +57,7 @@ __all__ = [
     "RunNotWritten",
     "SomaError",
     "SomaWarning",
+    "TrainingLost",
     "UnknownFlag",
     "UnknownNode",
     "UnknownRun",
@@ -151,6 +153,10 @@ class MissingExtra(SomaError, ImportError):
 
 class GradientHealthError(SomaError, RuntimeError):
     """An audit found something wrong with the modules that it watched."""
+
+
+class TrainingLost(SomaError, RuntimeError):
+    """A training can certainly not recover; the message says why."""
 
 
 class SomaWarning(UserWarning):

@@ -48,7 +48,7 @@ def test_other_thresholds(sick: RunView) -> None:
                    "--plain")  # fmt: skip
 
     assert [line.split("\t")[:4] for line in result.stdout.splitlines()] == [
-        ["net/layers.0", "LEAKAGE", "0", "certain"]
+        ["net/layers.0", "LEAKAGE", "0", "likely"]
     ]
 
 

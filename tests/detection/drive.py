@@ -126,9 +126,7 @@ def _turns(trainee: Trainee) -> list[tuple[Optimizer, ...]]:
     return [(one,) for one in trainee.optimizers]
 
 
-def loss_of(
-    trainee: Trainee, part: int, net: Any, x: Tensor, y: Tensor, step: int
-) -> Tensor:
+def loss_of(trainee: Trainee, part: int, net: Any, x: Tensor, y: Tensor, step: int) -> Tensor:
     """Return the loss of one batch, as it is given to `backward`."""
     run = trainee.run
     context: AbstractContextManager[object] = nullcontext()
@@ -159,7 +157,9 @@ def _compensate(optimizer: Optimizer, run: Run, net: nn.Module, scale: Scale) ->
         rest = [one for one in group["params"] if names.get(id(one)) not in run.first]
         for parameters, factor in ((rest, 1.0), (first, scale.data)):
             if parameters:
-                groups.append({**group, "params": parameters, **_rates(optimizer, group, scale, factor)})
+                groups.append(
+                    {**group, "params": parameters, **_rates(optimizer, group, scale, factor)}
+                )
     optimizer.param_groups[:] = groups
 
 

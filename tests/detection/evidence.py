@@ -79,9 +79,9 @@ def unit_names(trainee: Trainee) -> dict[str, nn.Module]:
     }
 
 
-def look(trainee: Trainee, batches: list[tuple[Tensor, Tensor]], part: int, step: int) -> tuple[
-    dict[str, Seen], dict[str, Tensor]
-]:
+def look(
+    trainee: Trainee, batches: list[tuple[Tensor, Tensor]], part: int, step: int
+) -> tuple[dict[str, Seen], dict[str, Tensor]]:
     """Return what each module of a copy does on batches, and the gradient of each parameter."""
     copy = deepcopy(trainee.net)
     alone = len(trainee.nodes) == 1 and "net" in trainee.nodes
@@ -97,9 +97,7 @@ def look(trainee: Trainee, batches: list[tuple[Tensor, Tensor]], part: int, step
     names = [name for name, one in copy.named_parameters() if one.requires_grad]
     parameters = [one for one in copy.parameters() if one.requires_grad]
     with torch.random.fork_rng([]):
-        loss = sum(
-            loss_of(trainee, part, copy, x, y, step) / len(batches) for x, y in batches
-        )
+        loss = sum(loss_of(trainee, part, copy, x, y, step) / len(batches) for x, y in batches)
     tensors = [(name, one) for name, s in seen.items() for one in s.outputs if one.requires_grad]
     assert isinstance(loss, Tensor)
     found = torch.autograd.grad(loss, [*parameters, *(t for _, t in tensors)], allow_unused=True)

@@ -46,8 +46,7 @@ def _parameters(evidence: Evidence) -> Iterator[str]:
     strongest: dict[str, float] = {}
     for index, fresh in enumerate(evidence.fresh):
         shares = {
-            name: float(one.norm()) * evidence.shifts[name][index]
-            for name, one in fresh.items()
+            name: float(one.norm()) * evidence.shifts[name][index] for name, one in fresh.items()
         }
         top = max(shares.values(), default=0.0)
         for name, share in shares.items():

@@ -176,9 +176,7 @@ def with_(net: nn.Module, change: Callable[[Any], object]) -> nn.Module:
 
 def each(net: nn.Module, kind: type[nn.Module], change: Callable[[Any], object]) -> nn.Module:
     """Return a network after a change of each of its modules of one kind, but for `out`."""
-    return with_(
-        net, lambda whole: [change(one) for one in of_kind(whole, kind)]
-    )
+    return with_(net, lambda whole: [change(one) for one in of_kind(whole, kind)])
 
 
 def of_kind(net: nn.Module, kind: type[nn.Module]) -> Iterable[nn.Module]:
@@ -244,7 +242,9 @@ class Reader(nn.Module):
         return self.out(self.norm(self.layers(self.embed(x))).mean(1))
 
 
-def convolve(*widths: int, classes: int = 3, act: Callable[[], nn.Module] = nn.ReLU, norm: bool = True) -> nn.Sequential:
+def convolve(
+    *widths: int, classes: int = 3, act: Callable[[], nn.Module] = nn.ReLU, norm: bool = True
+) -> nn.Sequential:
     """Convolutions `conv0`, `norm0`, `act0` and so on, the mean of all places, and `out`."""
     parts: dict[str, nn.Module] = {}
     for index, (wide, next_) in enumerate(zip(widths[:-1], widths[1:], strict=True)):

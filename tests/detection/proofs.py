@@ -38,7 +38,9 @@ def product_ratio(evidence: Evidence, unit: str) -> float:
     """The same for gradient norm times output norm, which a norm further on leaves as it is."""
     ratios = []
     for seen in (evidence.looks[one] for one in late(evidence)):
-        whole = max((_product(seen[one]) for one in evidence.trainee.nodes if one in seen), default=0)
+        whole = max(
+            (_product(seen[one]) for one in evidence.trainee.nodes if one in seen), default=0
+        )
         if unit in seen and whole > 0:
             ratios.append(_product(seen[unit]) / whole)
     return median(ratios) if ratios else math.nan
@@ -175,7 +177,11 @@ def _alike(a: Tensor, b: Tensor) -> float:
     k.fill_diagonal_(0)
     m.fill_diagonal_(0)
     return float(
-        ((k * m).sum() + k.sum() * m.sum() / ((n - 1) * (n - 2)) - 2 * (k.sum(0) @ m.sum(0)) / (n - 2))
+        (
+            (k * m).sum()
+            + k.sum() * m.sum() / ((n - 1) * (n - 2))
+            - 2 * (k.sum(0) @ m.sum(0)) / (n - 2)
+        )
         / (n * (n - 3))
     )
 
@@ -198,9 +204,7 @@ def ever_moved(evidence: Evidence, unit: str) -> set[str]:
 
 def ever_pushed(evidence: Evidence, unit: str) -> set[str]:
     """The unit's parameters that a gradient ever reached."""
-    return {
-        name for name in owned(evidence, unit) for fresh in evidence.fresh if name in fresh
-    }
+    return {name for name in owned(evidence, unit) for fresh in evidence.fresh if name in fresh}
 
 
 def move(evidence: Evidence, unit: str, first: int | None = None) -> float:
@@ -264,7 +268,9 @@ def deafness(evidence: Evidence, unit: str, channels: set[int]) -> float:
         changed = output.clone()
         axis = 1 if output.dim() == 4 else output.dim() - 1
         part = changed.movedim(axis, -1)
-        part[..., sorted(channels)] = torch.flip(part[..., sorted(channels)], [0]) + 0.1 * part.std()
+        part[..., sorted(channels)] = (
+            torch.flip(part[..., sorted(channels)], [0]) + 0.1 * part.std()
+        )
         return changed
 
     losses = []

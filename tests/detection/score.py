@@ -104,12 +104,17 @@ def _in_a_graph(trainee: Trainee, channels: bool | soma.ChannelConfig) -> AuditR
     graph.set_optimizer(optimizer)
     context = graph.context()
 
+    def forward(x: Tensor) -> Tensor:
+        """Leave out the states that come with the output while training."""
+        out = graph.forward(x)
+        return out[0] if isinstance(out, tuple) else out
+
     def backward(loss: Tensor) -> None:
         with context:
             graph.backward(context, loss)
 
     hands = Hands(
-        net=graph.forward,
+        net=forward,
         zero=lambda _: graph.zero_grad(),
         backward=backward,
         step=lambda _: graph.step(context),

@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 import pytest
 
 from soma.draw import Dot, Line, Rectangle, Text, text_width
-from soma.viz import Axis, Block, Blocks, Chart, Figure, Panel, Series
+from soma.viz import Axis, Block, Blocks, Cells, Chart, Figure, Panel, Remark, Series
 from soma.viz._chart_picture import chart_picture
 
 NAN, INFINITE = float("nan"), float("inf")
@@ -38,10 +38,33 @@ def bars(*names: str) -> Chart:
     )
 
 
+def cells(*values: float, parts: tuple[int, ...] = ()) -> Chart:
+    """Return a chart with a table whose rows all hold `values`."""
+    axis = Axis(kind="category", categories=tuple(f"{LONG}{n}†" for n in range(len(values))))
+    table = Cells(rows=(values,) * len(values), parts=parts, empty=LONG)
+    return Chart(title="T", panels=(Panel(title="t", x=axis, y=axis, cells=table),))
+
+
+def remarks(*texts: str) -> Chart:
+    """Return a chart with a lane for each remark, and a dot in it."""
+    lanes = tuple(map(float, range(len(texts))))
+    panel = Panel(
+        title="",
+        x=Axis(kind="log"),
+        y=Axis(kind="category", categories=tuple(f"lane {lane}" for lane in lanes)),
+        series=(Series(name="s", x=(1e-9,) * len(texts), y=lanes, ink="series1", joined=False),),
+        remarks=tuple(Remark(text=text, ink="warning") for text in texts),
+    )
+    return Chart(title="T", panels=(panel,))
+
+
 @pytest.mark.parametrize("width", [700, 1000, 1400])
 @pytest.mark.parametrize(
     "chart",
-    [lines(1.0, 2.0, others=4), lines(1e-30, NAN, 2e-30, name=LONG), bars("a", LONG), bars("é✓")],
+    [
+        *(lines(1.0, 2.0, others=4), lines(1e-30, NAN, 2e-30, name=LONG), bars("a", LONG)),
+        *(bars("é✓"), cells(*[0.5] * 64), cells(0.5, NAN, -1.0), remarks("a", LONG, f"{LONG} b")),
+    ],
 )
 def test_nothing_is_clipped(chart: Chart, width: int) -> None:
     """Every text, line and block lies inside the page, at any width."""
@@ -58,7 +81,13 @@ def test_nothing_is_clipped(chart: Chart, width: int) -> None:
 
 
 @pytest.mark.parametrize("width", [320, 700, 1400])
-@pytest.mark.parametrize("chart", [lines(1.0, 2.0, name=LONG, others=5), bars("a", LONG, "b")])
+@pytest.mark.parametrize(
+    "chart",
+    [
+        *(lines(1.0, 2.0, name=LONG, others=5), bars("a", LONG, "b"), cells(*[0.5] * 64)),
+        *(cells(0.5, NAN), remarks("a b " * 30, "a b " * 30, LONG)),
+    ],
+)
 def test_no_text_lies_on_another(chart: Chart, width: int) -> None:
     """Titles, legend and labels keep apart."""
     boxes = []
@@ -135,3 +164,77 @@ def test_a_chart_says_in_words_what_is_drawn() -> None:
     assert chart_picture(bars("scale", "head"), 900).description.endswith("of scale, head")
     assert "loss. loss" in chart_picture(lines(1.0, 0.5), 900).description
     assert chart_picture(Chart(title="T", panels=()), 900).description == "nothing was recorded"
+
+
+def test_cells_of_a_table() -> None:
+    """Each number has a strength, the two signs a colour each, what is none a third."""
+    chart = cells(1.0, -0.5, NAN)
+    marks = chart_picture(chart, 900).marks
+    drawn = [mark for mark in marks if isinstance(mark, Rectangle) and "†: " in (mark.title or "")]
+    strengths = {(mark.fill, mark.opacity) for mark in drawn}
+
+    assert len(drawn) == 9
+    assert strengths == {("series1", 1.0), ("series2", 0.5), ("grid", 1.0)}
+    assert any(": -0.50" in (mark.title or "") for mark in drawn)
+
+
+def test_parts_of_a_table() -> None:
+    """A line parts the rows, and another the columns."""
+    whole = chart_picture(cells(1.0, 0.5, 0.5), 900).marks
+    parted = chart_picture(cells(1.0, 0.5, 0.5, parts=(1,)), 900).marks
+
+    assert len(parted) == len(whole) + 2
+
+
+def test_a_remark_too_long_is_told_in_full() -> None:
+    """It takes two lines, and all of it where a pointer rests."""
+    marks = chart_picture(remarks(f"{LONG} {LONG}"), 700).marks
+
+    assert f"{LONG} {LONG}" in {mark.title for mark in marks if isinstance(mark, Rectangle)}
+
+
+@pytest.mark.parametrize(
+    ("start", "said", "anchor"),
+    [
+        (0.0, "DEAD · since 0", "start"),
+        (9.8, "DEAD · since 0", "end"),
+        (9.0, "DEAD · since 0", "end"),
+    ],
+)
+def test_words_of_a_short_block(start: float, said: str, anchor: str) -> None:
+    """They stand before it where the plot ends behind it."""
+    block = Block(lane=0, start=start, end=10.0, text=said)
+    panel = Panel(
+        title="",
+        x=Axis(kind="integer", ends=(0.0, 10.0)),
+        y=Axis(kind="category", categories=("a",)),
+        blocks=(Blocks(name="b", ink="bad", blocks=(block,)),),
+    )
+    marks = chart_picture(Chart(title="T", panels=(panel,)), 700).marks
+    (word,) = [mark for mark in marks if isinstance(mark, Text) and mark.text == said]
+
+    assert word.anchor == anchor
+
+
+def test_words_that_do_not_fit_lose_their_end() -> None:
+    """What stands after the last dot is left out first."""
+    block = Block(lane=0, start=0.0, end=10.0, text=f"DEAD · in post · {LONG * 3}")
+    panel = Panel(
+        title="",
+        x=Axis(kind="integer"),
+        y=Axis(kind="category", categories=("a",)),
+        blocks=(Blocks(name="b", ink="bad", blocks=(block,)),),
+    )
+    marks = chart_picture(Chart(title="T", panels=(panel,)), 700).marks
+
+    assert "DEAD · in post" in {mark.text for mark in marks if isinstance(mark, Text)}
+
+
+def test_zero_on_a_log_scale() -> None:
+    """It is a gap with a sign at the lower edge, and not the end of the scale."""
+    line = Series(name="g", x=(0.0, 1.0, 2.0), y=(1e-3, 0.0, 1e-2), ink="series1")
+    panel = Panel(title="g", x=Axis(kind="integer"), y=Axis(kind="log"), series=(line,))
+    marks = chart_picture(Chart(title="T", panels=(panel,))).marks
+
+    assert "g: 0 at 1" in {mark.title for mark in marks if isinstance(mark, Rectangle)}
+    assert "0.001" in {mark.text for mark in marks if isinstance(mark, Text)}

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from soma.viz import Axis, Block, Blocks, Chart, Figure, Panel, Series
+from soma.viz import Axis, Block, Blocks, Cells, Chart, Figure, Panel, Remark, Series
 from soma.viz._chart_plotly import chart_json
 from soma.viz._plotly_traces import inert
 
@@ -82,3 +82,46 @@ def test_plotly_accepts_it() -> None:
 
     assert len(figure.data) == 5  # two lines, each with its sign, and the blocks
     assert (io.templates.default, io.renderers.default) == before
+
+
+def table() -> Chart:
+    """Return a chart with a table and with remarks, all of hostile names."""
+    axis = Axis(kind="category", categories=(HOSTILE, "b", "c"))
+    cells = Cells(rows=((1.0, -0.5, float("nan")),) * 3, parts=(1,), empty=HOSTILE)
+    panel = Panel(title="t", x=axis, y=axis, cells=cells, remarks=(Remark(text=HOSTILE),) * 3)
+    return Chart(title="T", panels=(panel,))
+
+
+def test_a_table_is_a_heat_map() -> None:
+    """Numbers as they are, none where there is none, rows downwards, and lines between parts."""
+    figure = chart_json(table())
+    (trace,) = figure["data"]
+
+    assert trace["z"] == [[1.0, -0.5, None]] * 3
+    assert (trace["zmin"], trace["zmax"]) == (-1, 1)
+    assert figure["layout"]["yaxis"]["range"] == [2.5, -0.5]
+    assert figure["layout"]["xaxis"]["range"] == [-0.5, 2.5]
+    assert len(figure["layout"]["shapes"]) == 2
+
+
+def test_names_in_a_table_are_inert() -> None:
+    """No name of a row, of a cell or of a remark becomes a tag."""
+    found = texts(chart_json(table()))
+
+    assert not [text for text in found if "<a" in text or "$" in text]
+    json.dumps(chart_json(table()), allow_nan=False)
+
+
+def test_words_beside_a_block() -> None:
+    """What has no room on a block stands beside it."""
+    block = Block(lane=0, start=9.9, end=10.0, text="DEAD")
+    panel = Panel(
+        title="",
+        x=Axis(kind="integer", ends=(0.0, 10.0)),
+        y=Axis(kind="category", categories=("a",)),
+        blocks=(Blocks(name="b", ink="bad", blocks=(block,)),),
+    )
+    bars, words = chart_json(Chart(title="T", panels=(panel,)))["data"]
+
+    assert bars["text"] == [""]
+    assert (words["text"], words["textposition"]) == ([" DEAD "], ["middle left"])

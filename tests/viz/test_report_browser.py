@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from soma import RunView
+from tests.viz.audits_made import audited, chain, grouped
 from tests.viz.reports_made import named, tracked
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -41,6 +42,7 @@ class Opened:
         *,
         width: int = 1400,
         scheme: str = "light",
+        waits: str = "timeline",
         **how: bool,
     ) -> None:
         path = view.dir.parent / "report.html"
@@ -58,7 +60,7 @@ class Opened:
         self.page.on("dialog", lambda dialog: self.said.append(dialog.message))
         self.page.goto(self.address)
         if how.get("plotly") and width >= 700:
-            self.page.wait_for_selector("[data-figure=timeline].replaced", state="attached")
+            self.page.wait_for_selector(f"[data-figure={waits}].replaced", state="attached")
 
     @property
     def requests(self) -> list[str]:
@@ -91,6 +93,22 @@ def test_a_page_is_whole(
     assert (opened.requests, opened.said, flat) == ([], [], [])
     assert wide <= width
     assert opened.page.locator("section").count() == 7
+
+
+@pytest.mark.parametrize("how", [{}, {"plotly": True}])
+@pytest.mark.parametrize("width", WIDTHS)
+def test_health_is_whole(
+    how: dict[str, bool], width: int, browser: Browser, tmp_path: Path
+) -> None:
+    """The sections of an audit have a size, stay on the page, and nothing complains."""
+    measured = grouped(chain(12, shrinks=0.3, dead=3), 0.99, ("audio", "text"))
+    opened = Opened(browser, audited(tmp_path, measured), width=width, waits="health", **how)
+    wide = opened.page.evaluate("document.documentElement.scrollWidth")
+
+    assert (opened.requests, opened.said) == ([], [])
+    assert wide <= width
+    for name in ("health", "flow", "channels"):
+        assert opened.page.locator(f"#{name} .card:visible svg:visible").count() > 0
 
 
 def test_a_hostile_run_is_inert(browser: Browser, tmp_path: Path) -> None:

@@ -1,14 +1,17 @@
 """`Audit`: what a user holds while modules are watched, and afterwards."""
 
 from collections.abc import Callable, Mapping
+from time import perf_counter
 
 from soma.audit._record import AuditRecord
 from soma.audit._recorder import Recorder
-from soma.errors import GradientHealthError
-from soma.health import AuditReport, Finding, Measurements, Series, Thresholds, judge
+from soma.errors import GradientHealthError, TrainingLost
+from soma.health import AuditReport, Finding, Measurements, Series, Thresholds, judge, lost
 from soma.tracking import Run
 
 OnFinding = Callable[[Finding], object]
+
+_REST = 20.0  # times as long as all rules took, until they are asked again
 
 
 class Audit:
@@ -26,6 +29,7 @@ class Audit:
         self._listeners: list[OnFinding] = []
         self._told: set[tuple[str, str]] = set()
         self._records: list[AuditRecord] = []
+        self._next_look = 0.0
 
     def keep_in(self, run: Run) -> None:
         """Keep all numbers in a run's directory, step by step, and the flags at the end."""
@@ -87,15 +91,44 @@ class Audit:
         return dict(series[id])
 
     def on_finding(self, callback: OnFinding) -> None:
-        """Call `callback(finding)` when something new is found, right after the step that shows it.
+        """Call `callback(finding)` when something new is found, after the step that shows it.
 
-        What the callback raises ends the training loop at that step.
+        What the callback raises ends the training loop at that step. All rules are asked after
+        each of the first steps, and later as often as takes a twentieth of the time.
         """
         if not self._listeners:
             self._recorder.on_step.append(self._look)
         self._listeners.append(callback)
 
+    def stop_when_lost(self) -> None:
+        """End the training loop by an error as soon as it can certainly not recover.
+
+        That is when the optimizer has used a gradient that is not finite, or every gradient has
+        been exactly zero for five steps. The error is raised right after the step.
+
+        Raises:
+            TrainingLost: from the loop; the message says why, and where it began if that is known.
+        """
+        self._recorder.on_step.append(self._stop_if_lost)
+
+    def _stop_if_lost(self) -> None:
+        reason = lost(self._recorder.measurements)
+        if reason is not None:
+            began = [
+                f" It began in {origin.unit or 'the loss'}: {origin.detail}."
+                for origin in self._recorder.measurements.origins[:1]
+            ]
+            raise TrainingLost("".join((reason, ".", *began)))
+
     def _look(self) -> None:
+        began = perf_counter()
+        if began < self._next_look:
+            return
+        self._tell()
+        ended = perf_counter()
+        self._next_look = ended + _REST * (ended - began)
+
+    def _tell(self) -> None:
         for finding in judge(self._recorder.measurements, self._thresholds).findings:
             key = (finding.unit, finding.name)
             if key not in self._told:

@@ -7,6 +7,7 @@ from soma.health._explain import explain, flags
 from soma.health._explanation import Explanation
 from soma.health._finding import Certainty, FilterReport, Finding, Verdict
 from soma.health._judge import NEUTRAL, judge
+from soma.health._lost import lost
 from soma.health._numbers import (
     METRICS,
     ChannelSnapshot,
@@ -44,6 +45,7 @@ __all__ = [
     "explain",
     "flags",
     "judge",
+    "lost",
     "measurements_from_rows",
     "measurements_to_rows",
     "rollup",

@@ -6,6 +6,7 @@ from typing import Literal
 
 from soma.core import NodeId
 from soma.draw import Arrow, Badge, Box, Diagram, Ink, Sample, amount, counted, diagram_picture, svg
+from soma.health import NEUTRAL
 from soma.tracking import GraphRecord, NodeRecord
 from soma.viz._durations import duration
 
@@ -57,7 +58,7 @@ def badges(note: NodeNote, *, frozen: bool) -> tuple[Badge, ...]:
         found.append(Badge(text="✕ failed", ink="bad"))
     if note.status == "not run":
         found.append(Badge(text="○ not run", ink="muted"))
-    found += (Badge(text=f"▲ {flag}", ink="warning") for flag in note.flags)
+    found += map(flag_badge, note.flags)
     if note.cached == "hit":
         found.append(Badge(text="● from cache", ink="cached"))
     if note.cached == "mixed":
@@ -71,7 +72,18 @@ def outline(note: NodeNote, otherwise: Ink) -> Ink:
     """Return the ink of a box's border: that of the worst that is known of it."""
     if note.status == "failed":
         return "bad"
-    return "warning" if note.flags else otherwise
+    return "warning" if any(map(_is_fault, note.flags)) else otherwise
+
+
+def flag_badge(flag: str) -> Badge:
+    """Return a flag of health as a word with a sign; what was not observed is no fault."""
+    if _is_fault(flag):
+        return Badge(text=f"▲ {flag}", ink="warning")
+    return Badge(text=f"? {flag}", ink="muted")
+
+
+def _is_fault(flag: str) -> bool:
+    return flag.partition("(")[0] not in NEUTRAL
 
 
 def _box(node: NodeRecord, note: NodeNote) -> Box:

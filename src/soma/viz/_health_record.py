@@ -24,6 +24,7 @@ class HealthRecord:
         self._audit = record.dir / _AUDIT
         self._health = record.dir / _HEALTH
         self._read: tuple[int, Measurements | None] = (-1, None)  # at which size, and what
+        self._judged: tuple[Measurements, Thresholds, AuditReport] | None = None
 
     def measurements(self) -> Measurements | None:
         """Return what an audit measured; None where none ran. It is read again when it has grown.
@@ -65,7 +66,10 @@ class HealthRecord:
             InvalidThreshold: a threshold that no rule has, or a value that is none.
         """
         given = self._thresholds() if thresholds is None else Thresholds.of(thresholds)
-        return AuditReport(judge(self.measured(), given))
+        measured, last = self.measured(), self._judged
+        if last is None or last[0] is not measured or last[1] != given:
+            last = self._judged = measured, given, AuditReport(judge(measured, given))
+        return last[2]
 
     def flags(self) -> list[Flag]:
         """Return the flags of each node, as the audit left them, else as they are judged now."""

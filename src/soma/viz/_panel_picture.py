@@ -84,7 +84,8 @@ def _axes(field: _Field, names: list[str], place: Place) -> Iterator[Mark]:
     for tick in ticks:
         x = field.across(tick.value)
         yield Line(points=((x, field.bottom), (x, field.bottom + 4)), stroke="line")
-        label = line_of(tick.label, SMALL, max(room - 4, 40))
+        ends = 2 * (place.x + place.width + 8 - x)
+        label = line_of(tick.label, SMALL, min(max(room - 4, 40), ends))
         y = field.bottom + 16
         yield Text(x=x, y=y, text=label, size=SMALL, ink="muted", anchor="middle")
     if field.x.title:

@@ -14,12 +14,12 @@ def verdict_data(report: AuditReport, most: int | None = None) -> dict[str, Any]
     """Return a verdict as mappings and lists.
 
     Args:
-        most: modules that are told of; None: all.
+        most: modules, and findings, that are told of, the worst findings first; None: all.
     """
     return {
         "steps": report.n_steps,
         "healthy": report.is_healthy(),
-        "findings": [asdict(one) for one in report.findings],
+        "findings": [asdict(one) for one in report.findings[:most]],
         "modules": [
             {
                 "id": row.filter_id,

@@ -115,7 +115,9 @@ class Adapted(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.body = dense(12, 24, 24).requires_grad_(requires_grad=False)
-        self.adapter = with_(dense(24, 6, 24), lambda one: (one.out.weight.zero_(), one.out.bias.zero_()))
+        self.adapter = with_(
+            dense(24, 6, 24), lambda one: (one.out.weight.zero_(), one.out.bias.zero_())
+        )
         self.out = nn.Linear(24, 3)
 
     def forward(self, x: Tensor) -> Tensor:

@@ -7,7 +7,18 @@ from torch.nn.utils.rnn import pack_padded_sequence
 from torch.optim import Adam, SparseAdam
 from torch.utils.checkpoint import checkpoint
 
-from tests.detection.parts import Layer, Reader, adam, chain, each, entropy, sgd, waves, with_, words
+from tests.detection.parts import (
+    Layer,
+    Reader,
+    adam,
+    chain,
+    each,
+    entropy,
+    sgd,
+    waves,
+    with_,
+    words,
+)
 from tests.detection.run import Run
 
 

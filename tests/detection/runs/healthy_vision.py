@@ -16,9 +16,15 @@ class Branch(nn.Module):
 
     def __init__(self, width: int) -> None:
         super().__init__()
-        self.conv1, self.norm1 = nn.Conv2d(width, width, 3, padding=1, bias=False), nn.BatchNorm2d(width)
+        self.conv1, self.norm1 = (
+            nn.Conv2d(width, width, 3, padding=1, bias=False),
+            nn.BatchNorm2d(width),
+        )
         self.act1 = nn.ReLU()
-        self.conv2, self.norm2 = nn.Conv2d(width, width, 3, padding=1, bias=False), nn.BatchNorm2d(width)
+        self.conv2, self.norm2 = (
+            nn.Conv2d(width, width, 3, padding=1, bias=False),
+            nn.BatchNorm2d(width),
+        )
         self.act2 = nn.ReLU()
         nn.init.zeros_(self.norm2.weight)
 

@@ -138,12 +138,18 @@ class Mixed(nn.Module):
 
 def coder() -> nn.Module:
     """An autoencoder with a code of ten."""
-    return relus(12, 24, 10, 24, 12)
+    return chain(fc0=nn.Linear(12, 24), act0=nn.Tanh(), fc1=with_(nn.Linear(24, 10), lambda one: one.bias.fill_(0.5)), act1=nn.ReLU(),
+                 fc2=nn.Linear(10, 24), act2=nn.Tanh(), out=nn.Linear(24, 12))  # fmt: skip
 
 
 def normed() -> nn.Module:
     """A norm between a layer and its activation."""
-    return chain(fc0=nn.Linear(12, 24, bias=False), norm0=nn.BatchNorm1d(24), act0=nn.ReLU(), out=nn.Linear(24, 4))
+    return chain(
+        fc0=nn.Linear(12, 24, bias=False),
+        norm0=nn.BatchNorm1d(24),
+        act0=nn.ReLU(),
+        out=nn.Linear(24, 4),
+    )
 
 
 def unscaled(random: Generator) -> tuple[Tensor, Tensor]:
@@ -170,12 +176,13 @@ def cold_reader() -> nn.Module:
     return net
 
 
-def firing(net: Any, much: float = 0.3) -> Any:
+def firing(net: Any) -> Any:
     """A ReLU network whose units all fire for something."""
+
     def lift(one: Any) -> None:
         for module in one.modules():
             if isinstance(module, (nn.Linear, nn.Conv2d)) and module.bias is not None:
-                module.bias.add_(much)
+                module.bias.add_(0.3)
 
     return with_(net, lift)
 
@@ -186,7 +193,13 @@ def kill(net: Any, layer: Any, channels: slice, bias: float = -14.0) -> Any:
 
 
 ALL = slice(None)
-SIDE = (("*", "VANISHING"), ("*", "IGNORED_CHANNELS"), ("*", "FROZEN"), ("*", "COLLAPSE"), ("*", "LR_LOW"))
+SIDE = (
+    ("*", "VANISHING"),
+    ("*", "IGNORED_CHANNELS"),
+    ("*", "FROZEN"),
+    ("*", "COLLAPSE"),
+    ("*", "LR_LOW"),
+)
 GROUPS = {"net/both": {"left": tuple(range(12)), "right": tuple(range(12, 24))}}
 RUNS = (
     Run(name="convolution_switched_off", kind="cnn", why="biases of -14 after an update gone wrong",
@@ -210,9 +223,9 @@ RUNS = (
         optimizers=adam(3e-3), batch=32, steps=20, labels=(Label(unit="net/layers.0.act", flag="DEAD_CHANNELS", count=9),),
         allowed=(("net/layers.0.up", "IGNORED_CHANNELS"),), cure={"build": lambda: Reader()}),
     Run(name="code_with_dead_units", kind="autoencoder", why="three of ten units of a code never fire",
-        build=lambda: kill(firing(coder(), 0.8), lambda net: net.fc1, slice(0, 3)), data=sines(), losses=(squares,), optimizers=adam(2e-3), steps=40,
+        build=lambda: kill(coder(), lambda net: net.fc1, slice(0, 3)), data=sines(), losses=(squares,), optimizers=adam(2e-3), steps=40,
         labels=(Label(unit="net/act1", flag="DEAD_CHANNELS", count=3),), allowed=(("net/fc1", "IGNORED_CHANNELS"),),
-        cure={"build": lambda: firing(coder(), 0.8)}, first=("fc0.weight",)),
+        cure={"build": lambda: coder()}, first=("fc0.weight",)),
     Run(name="norm_that_shifts_down", kind="norm", why="a BatchNorm's shift keeps four channels below 0",
         build=lambda: kill(normed(), lambda net: net.norm0, slice(10, 14), -9.0), data=blobs(), losses=(entropy,), optimizers=adam(1e-2),
         labels=(Label(unit="net/act0", flag="DEAD_CHANNELS", count=4),), allowed=(("net/norm0", "IGNORED_CHANNELS"), ("net/fc0", "IGNORED_CHANNELS")),

@@ -37,7 +37,9 @@ class Gates(nn.Module):
     def __init__(self, openness: float, depth: int = 8) -> None:
         super().__init__()
         self.layers = nn.ModuleList(nn.Linear(16, 16) for _ in range(depth))
-        self.gates = nn.ModuleList(nn.Sequential(nn.Linear(16, 16), nn.Sigmoid()) for _ in range(depth))
+        self.gates = nn.ModuleList(
+            nn.Sequential(nn.Linear(16, 16), nn.Sigmoid()) for _ in range(depth)
+        )
         self.fc, self.out = nn.Linear(12, 16), nn.Linear(16, 3)
         with torch.no_grad():
             for layer, gate in zip(self.layers, self.gates, strict=True):
@@ -57,7 +59,9 @@ class Bare(nn.Module):
     def __init__(self, size: float) -> None:
         super().__init__()
         self.embed = nn.Embedding(30, 16)
-        self.layers = nn.Sequential(*(nn.Sequential(nn.Linear(16, 32), nn.GELU(), nn.Linear(32, 16)) for _ in range(5)))
+        self.layers = nn.Sequential(
+            *(nn.Sequential(nn.Linear(16, 32), nn.GELU(), nn.Linear(32, 16)) for _ in range(5))
+        )
         self.out = nn.Linear(16, 2)
         with torch.no_grad():
             for one in self.layers.modules():
@@ -195,17 +199,19 @@ def at_a_point(slack: float) -> nn.Module:
 
 
 def on_a_point(_: int, random: Generator) -> tuple[Tensor, Tensor]:
-    """Samples in four dimensions; one of the fourth batch is exactly 1, 1, 1, 1."""
+    """Samples in four dimensions; one is exactly 1, 1, 1, 1."""
     x = torch.randn(256, 4, generator=random)
-    x[3 * 32 + 5] = 1.0
+    x[5] = 1.0
     return x, torch.sin(x[:, :2])
 
 
-def rare(random: Generator, size: float = 40.0) -> tuple[Tensor, Tensor]:
+def rare(random: Generator, size: float = 6.0) -> tuple[Tensor, Tensor]:
     """Counts, and one input of the thirteenth batch that is far from all others."""
     x = torch.randn(32 * 24, 8, generator=random) * 0.5
     x[12 * 32] = size
-    return x, torch.poisson(torch.exp(0.6 * x[:, :1].clamp(max=1)), generator=random)
+    return x, torch.poisson(
+        torch.exp(1.5 + x[:, :2].clamp(max=1).sum(1, keepdim=True)), generator=random
+    )
 
 
 def blind(slack: float, bias: float = -1.2) -> nn.Module:
@@ -235,9 +241,17 @@ def sized(net: nn.Module, size: float) -> nn.Module:
     return each(net, nn.Linear, lambda one: one.weight.normal_(0, size / one.in_features**0.5))
 
 
-FADE = (("*", "VANISHING"), ("*", "LR_LOW"), ("*", "IGNORED_CHANNELS"), ("*", "FROZEN"), ("*", "COLLAPSE"))
+FADE = (
+    ("*", "VANISHING"),
+    ("*", "LR_LOW"),
+    ("*", "IGNORED_CHANNELS"),
+    ("*", "FROZEN"),
+    ("*", "COLLAPSE"),
+)
 GROW = (("*", "EXPLODING"), ("*", "LR_LOW"), ("*", "FROZEN"))
-BAD = tuple(("*", flag) for flag in ("NAN", "INF", "FROZEN", "EXPLODING", "VANISHING", "LR_HIGH", "LR_LOW"))
+BAD = tuple(
+    ("*", flag) for flag in ("NAN", "INF", "FROZEN", "EXPLODING", "VANISHING", "LR_HIGH", "LR_LOW")
+)
 
 RUNS = (
     Run(name="ten_sigmoids", kind="mlp", why="each sigmoid leaves a quarter of the gradient, at most",
@@ -307,7 +321,7 @@ RUNS = (
         labels=(Label(unit="net/exp", flag="INF", step=0),), allowed=BAD, cure={"build": lambda: Routed(3.0), "optimizers": adam(2e-2), "steps": 40}),
     Run(name="distance_of_nothing", kind="kernel", why="a sample lies on a learned point, and one is divided by 0",
         build=lambda: at_a_point(0.0), data=partial(on_a_point, 0), losses=(squares,), optimizers=sgd(1e-6), batch=32, steps=6,
-        labels=(Label(unit="net/kernel", flag="INF", step=3),), allowed=BAD, scales=False,
+        labels=(Label(unit="net/kernel", flag="INF", step=0),), allowed=BAD, scales=False,
         cure={"build": lambda: at_a_point(0.5), "optimizers": adam(2e-2), "steps": 40}),
     Run(name="half_overflows", kind="mixed precision", why="values of 1e5 and more in half precision",
         build=lambda: chain(fc0=with_(nn.Linear(12, 24), lambda one: one.weight.mul_(3e5)), low=Half(), act0=nn.Tanh(), out=nn.Linear(24, 3)),
@@ -315,7 +329,7 @@ RUNS = (
         labels=(Label(unit="net/low", flag="INF", step=0),), allowed=(*BAD, ("net/act0", "SATURATED"), ("*", "IGNORED_CHANNELS")),
         cure={"build": lambda: chain(fc0=nn.Linear(12, 24), low=Half(), act0=nn.Tanh(), out=nn.Linear(24, 3)), "steps": 30}),
     Run(name="rates_in_an_exponent", kind="mlp", why="one rare large input makes a gradient ten thousand times the usual",
-        build=lambda: with_(dense(8, 16, 1, act=nn.LeakyReLU), lambda net: net.out.weight.abs_()), data=rare,
+        build=lambda: with_(dense(8, 16, 1, act=nn.LeakyReLU), lambda net: (net.fc0.weight.abs_(), net.out.weight.abs_())), data=rare,
         losses=(counts,), optimizers=sgd(1e-3), batch=32, steps=24,
         labels=(Label(unit="net", flag="EXPLODING", step=12),), allowed=BAD + (("*", "SATURATED"),), cure={"data": partial(rare, size=1.0), "optimizers": adam(2e-2), "steps": 48}, scales=False),
 )  # fmt: skip

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.optim import SGD, Adam
+from torch.optim.lr_scheduler import CosineAnnealingLR
 
 from tests.detection.parts import (
     Reader, adam, blobs, convolve, dense, entropy, pictures, sgd, sines, smooth, squares, two_rates,
@@ -26,7 +27,7 @@ class Similar(nn.Module):
         self.guess = nn.Linear(8, 8)
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        first, second = self.encode(x), self.encode(x + 0.3 * torch.randn_like(x))
+        first, second = self.encode(x), self.encode(x + torch.randn_like(x))
         return self.guess(first), second
 
 
@@ -64,8 +65,21 @@ def priced(price: float) -> Any:
     return loss
 
 
-FAST = tuple(("*", flag) for flag in (
-    "LR_HIGH", "EXPLODING", "DEAD", "DEAD_CHANNELS", "SATURATED", "VANISHING", "COLLAPSE", "IGNORED_CHANNELS", "NAN", "INF"))
+FAST = tuple(
+    ("*", flag)
+    for flag in (
+        "LR_HIGH",
+        "EXPLODING",
+        "DEAD",
+        "DEAD_CHANNELS",
+        "SATURATED",
+        "VANISHING",
+        "COLLAPSE",
+        "IGNORED_CHANNELS",
+        "NAN",
+        "INF",
+    )
+)
 SLOW = (("*", "FROZEN"),)
 FLAT = (("*", "COLLAPSE"), ("*", "VANISHING"), ("*", "DEAD_CHANNELS"), ("*", "LR_LOW"))
 
@@ -96,9 +110,9 @@ RUNS = (
         build=Variational, data=sines(), losses=(evidence(30.0),), optimizers=adam(3e-2), batch=256, steps=60,
         labels=(Label(unit="net/mean", flag="COLLAPSE"),), allowed=FLAT, cure={"losses": (evidence(0.01),), "optimizers": adam(1e-2)}),
     Run(name="views_all_alike", kind="siamese", why="nothing keeps samples apart, the loss is 0 when all are the same",
-        build=Similar, data=blobs(), losses=(alike,), optimizers=adam(3e-2), steps=140, graph=False,
+        build=Similar, data=blobs(), losses=(alike,), optimizers=adam(2e-2), steps=120, schedule=lambda one: CosineAnnealingLR(one, 120), graph=False,
         labels=(Label(unit="net/encode", flag="COLLAPSE", also=("net/encode.out",)),), allowed=FLAT, cure={"losses": (alike_but_varied,)}),
     Run(name="code_priced_away", kind="autoencoder", why="a price on the code that no reconstruction is worth",
-        build=Priced, data=sines(), losses=(priced(30.0),), optimizers=adam(1e-2), steps=80, graph=False,
+        build=Priced, data=sines(), losses=(priced(30.0),), optimizers=sgd(0.06), steps=160, graph=False,
         labels=(Label(unit="net/encode", flag="COLLAPSE", also=("net/encode.out",)),), allowed=FLAT, cure={"losses": (priced(1e-3),), "optimizers": adam(1e-2)}),
 )  # fmt: skip

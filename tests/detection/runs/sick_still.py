@@ -72,7 +72,11 @@ class Quiet(nn.Module):
 
     def __init__(self, *, graph: bool) -> None:
         super().__init__()
-        self.embed, self.rnn, self.out = nn.Embedding(30, 12), nn.GRU(12, 12, batch_first=True), nn.Linear(12, 2)
+        self.embed, self.rnn, self.out = (
+            nn.Embedding(30, 12),
+            nn.GRU(12, 12, batch_first=True),
+            nn.Linear(12, 2),
+        )
         self.graph = graph
 
     def forward(self, x: Tensor) -> Tensor:

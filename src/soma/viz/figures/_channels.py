@@ -1,5 +1,6 @@
 """The channels of a module: how alike they are, which are dead and which are ignored."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -10,6 +11,7 @@ from soma.viz._chart import Axis, Cells, Chart, Panel, Series
 from soma.viz.figures._chosen import named
 
 DEAD, IGNORED = "†", "‡"
+MOST = 64  # channels of a table
 
 
 class ChannelsInfo(NamedTuple):
@@ -29,9 +31,12 @@ class ChannelsInfo(NamedTuple):
 
 
 def channels_info(
-    run: str, measured: Measurements, report: AuditReport, unit: UnitId
+    run: str, measured: Measurements, report: AuditReport, unit: UnitId, most: int = MOST
 ) -> ChannelsInfo:
     """Return what was seen of a module's channels.
+
+    Args:
+        most: channels of the table; of more it has some, evenly spaced.
 
     Raises:
         NotRecorded: the module was not audited, or not its channels.
@@ -44,6 +49,8 @@ def channels_info(
             f"the channels of `{id}` were not recorded in the run `{run}`; audit with `channels=`."
         )
     groups = _grouped(known, measured.units[id].groups)
+    drawn = {known[at * len(known) // most] for at in range(most)} if len(known) > most else known
+    groups = [(name, [one for one in channels if one in drawn]) for name, channels in groups]
     order = [channel for _, channels in groups for channel in channels]
     places = [known.index(channel) for channel in order]
     last = seen[-1] if seen else None
@@ -53,7 +60,7 @@ def channels_info(
         step=None if last is None else last.step,
         channels=len(rows) if last is None else len(last.largest),
         order=tuple(order),
-        correlation=tuple(tuple(rows[one][other] for other in places) for one in places),
+        correlation=tuple(tuple(_share(rows[one][other]) for other in places) for one in places),
         groups=tuple((name, len(channels)) for name, channels in groups),
         dead=_dead(seen, _flagged(report, id, ("DEAD", "DEAD_CHANNELS"))),
         ignored=_flagged(report, id, ("IGNORED_CHANNELS",)),
@@ -79,6 +86,11 @@ def _table_of(measured: Measurements, id: UnitId) -> tuple[list[list[float]], li
     known = measured.correlation_channels.get(id) or [*range(len(rows))]
     whole = len(rows) == len(set(known)) and all(len(row) == len(rows) for row in rows)
     return (rows, known) if whole else ([], [])
+
+
+def _share(value: float) -> float:
+    """Return a correlation; what cannot be one, as a file may hold, is none."""
+    return value if -1.01 <= value <= 1.01 else math.nan
 
 
 def _table(info: ChannelsInfo) -> list[Panel]:

@@ -17,7 +17,7 @@ from soma.viz.report._facts import Facts
 
 FORMAT = 1  # a reader that knows it finds what `report_data` names; later ones may add more
 
-MOST_MODULES = 400  # of an audit, whose numbers are kept here
+MOST_MODULES = 200  # of an audit, whose numbers are kept here, and as many findings
 _DIGITS = 9  # as many as single precision has
 _ESCAPED = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 

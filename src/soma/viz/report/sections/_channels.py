@@ -19,7 +19,8 @@ from soma.viz.report._fill import figure, fill
 from soma.viz.report._section import Section
 
 _MOST = 4  # modules
-_CELLS = 4_200  # of all tables together; each weighs up to 80 bytes
+_CHANNELS = 40  # of a table
+_CELLS = 3_200  # of all tables together; each weighs up to 80 bytes
 _TABLE, _EVOLUTION = 736.0, 440.0  # pixels, side by side on a wide page
 _FLAGS = ("LEAKAGE", "DEAD", "DEAD_CHANNELS", "IGNORED_CHANNELS", "COLLAPSE")
 
@@ -68,7 +69,7 @@ def channel_charts(facts: Facts) -> dict[str, Chart]:
         return {}
     run, charts = facts.manifest.name, {}
     for at, id in enumerate(_shown(facts)):
-        info = channels_info(run, facts.measured, facts.verdict, id)
+        info = channels_info(run, facts.measured, facts.verdict, id, _CHANNELS)
         charts[f"channels-{at}"] = channels_chart(info)
         history = channel_evolution_info(run, facts.measured, id)
         charts[f"evolution-{at}"] = channel_evolution_chart(history)
@@ -85,7 +86,7 @@ def _shown(facts: Facts) -> list[UnitId]:
     room = _CELLS
     shown: list[UnitId] = []
     for id in dict.fromkeys([*flagged, *grouped]) or [*measured.channels][:1]:
-        cells = len(measured.correlation.get(id, ())) ** 2
+        cells = min(_CHANNELS, len(measured.correlation.get(id, ()))) ** 2
         if id in measured.channels and (cells <= room or not shown) and len(shown) < _MOST:
             room -= cells
             shown.append(id)

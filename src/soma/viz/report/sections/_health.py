@@ -2,9 +2,10 @@
 
 from typing import NamedTuple
 
-from soma.draw import counted
+from soma.draw import Badge, counted
 from soma.health import AuditReport, FilterReport
 from soma.viz._chart import Chart
+from soma.viz._graph_picture import flag_badge
 from soma.viz.figures import faults_of, health_chart, health_info
 from soma.viz.report._data import MOST_MODULES
 from soma.viz.report._facts import Facts
@@ -20,7 +21,7 @@ class Row(NamedTuple):
     """What the table says of one module."""
 
     id: str
-    flags: tuple[str, ...]
+    flags: tuple[Badge, ...]
     status: str
     numbers: tuple[str, ...]
 
@@ -68,7 +69,7 @@ def _row(row: FilterReport) -> Row:
     numbers = (row.metrics.get(name) for name in _SHOWN)
     return Row(
         row.filter_id,
-        tuple(row.flags),
+        tuple(map(flag_badge, row.flags)),
         row.status,
         tuple("" if one is None else f"{one:.3g}" for one in numbers),
     )
