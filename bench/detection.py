@@ -19,13 +19,13 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from tests.detection.drive import Scale  # noqa: E402
-from tests.detection.evidence import gather  # noqa: E402
-from tests.detection.health import complaints  # noqa: E402
-from tests.detection.labels import claim  # noqa: E402
-from tests.detection.run import Run  # noqa: E402
-from tests.detection.runs import CURED, HEALTHY, SICK  # noqa: E402
-from tests.detection.score import Score, score  # noqa: E402
+from tests.detection.drive import Scale
+from tests.detection.evidence import gather
+from tests.detection.health import complaints
+from tests.detection.labels import claim
+from tests.detection.run import Run
+from tests.detection.runs import CURED, HEALTHY, SICK
+from tests.detection.score import Score, score
 
 torch.set_num_threads(1)
 

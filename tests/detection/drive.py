@@ -61,7 +61,7 @@ class Trainee:
     scale: Scale
 
 
-def prepare(run: Run, seed: int, scale: Scale = Scale()) -> Trainee:  # noqa: B008  # frozen
+def prepare(run: Run, seed: int, scale: Scale = Scale()) -> Trainee:  # frozen
     """Build a run's network, data and optimizers."""
     torch.manual_seed(seed)
     built = run.build()

@@ -1,4 +1,4 @@
-"""What must be so of a healthy run: it learns, all of it takes part, and no fault can be measured."""
+"""What is so of a healthy run: it learns, all of it takes part, and no fault is measured."""
 
 import math
 from collections.abc import Iterator

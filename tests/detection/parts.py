@@ -2,6 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -161,7 +162,7 @@ def chain(**parts: nn.Module) -> nn.Sequential:
 def dense(*widths: int, act: Callable[[], nn.Module] = nn.Tanh, bias: bool = True) -> nn.Sequential:
     """Linear layers `fc0`, `act0`, `fc1` and so on, and the last one, `out`."""
     parts: dict[str, nn.Module] = {}
-    for index, (wide, next_) in enumerate(zip(widths[:-2], widths[1:-1], strict=True)):
+    for index, (wide, next_) in enumerate(pairwise(widths[:-1])):
         parts[f"fc{index}"] = nn.Linear(wide, next_, bias=bias)
         parts[f"act{index}"] = act()
     return chain(**parts, out=nn.Linear(widths[-2], widths[-1]))
@@ -247,7 +248,7 @@ def convolve(
 ) -> nn.Sequential:
     """Convolutions `conv0`, `norm0`, `act0` and so on, the mean of all places, and `out`."""
     parts: dict[str, nn.Module] = {}
-    for index, (wide, next_) in enumerate(zip(widths[:-1], widths[1:], strict=True)):
+    for index, (wide, next_) in enumerate(pairwise(widths)):
         parts[f"conv{index}"] = nn.Conv2d(wide, next_, 3, padding=1, bias=not norm)
         if norm:
             parts[f"norm{index}"] = nn.BatchNorm2d(next_)

@@ -5,12 +5,10 @@ a fault. They follow the conventions of the flags, not the code of any audit.
 """
 
 import math
-from collections.abc import Callable
 from statistics import median
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from tests.detection.evidence import Evidence, Seen, unit_names
 

@@ -18,7 +18,7 @@ def name(run: object) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("run", (*HEALTHY, *CURED), ids=name)
+@pytest.mark.parametrize("run", [*HEALTHY, *CURED], ids=name)
 def test_nothing_is_said_of_a_healthy_run(run: Run) -> None:
     """A healthy run, and a sick one without its fault, is not flagged."""
     assert score(run, SEED).wrong == ()
@@ -34,7 +34,7 @@ def test_a_fault_is_found_in_its_place(run: Run) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("run", (*HEALTHY, *SICK), ids=name)
+@pytest.mark.parametrize("run", [*HEALTHY, *SICK], ids=name)
 def test_modules_by_name_are_judged_alike(run: Run) -> None:
     """Modules listed by name in a plain loop are found sick or healthy like those of a graph."""
     found = score(run, SEED, patterns=True)

@@ -73,6 +73,16 @@ def test_a_healthy_run(tmp_path: Path) -> None:
     assert "net/layers.2" in text
 
 
+def test_how_it_was_measured(tmp_path: Path) -> None:
+    """What was measured seldom, and what the audit noted, is said."""
+    measured = chain(3)
+    measured.every, measured.notes = 7, ["the loss was never seen"]
+    text = Page(audited(tmp_path, measured).to_html()).text
+
+    assert "one in 7 was measured whole" in text
+    assert "the loss was never seen" in text
+
+
 def test_a_run_without_audit(tmp_path: Path) -> None:
     """It has none of these sections, and no verdict in its data."""
     text = tracked(tmp_path).to_html()

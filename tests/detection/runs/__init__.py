@@ -2,26 +2,40 @@
 
 from tests.detection.run import Run
 from tests.detection.runs import (
-    healthy_dense,
+    healthy_frozen,
+    healthy_losses,
     healthy_parts,
     healthy_sequence,
+    healthy_steps,
     healthy_vision,
     sick_channels,
-    sick_gradients,
+    sick_cut_off,
+    sick_dead,
+    sick_fading,
+    sick_growing,
+    sick_not_finite,
     sick_rates,
+    sick_saturated,
     sick_still,
 )
 
 HEALTHY: tuple[Run, ...] = (
-    *healthy_dense.RUNS,
-    *healthy_vision.RUNS,
-    *healthy_sequence.RUNS,
+    *healthy_frozen.RUNS,
+    *healthy_losses.RUNS,
     *healthy_parts.RUNS,
+    *healthy_sequence.RUNS,
+    *healthy_steps.RUNS,
+    *healthy_vision.RUNS,
 )
 SICK: tuple[Run, ...] = (
-    *sick_gradients.RUNS,
     *sick_channels.RUNS,
-    *sick_still.RUNS,
+    *sick_cut_off.RUNS,
+    *sick_dead.RUNS,
+    *sick_fading.RUNS,
+    *sick_growing.RUNS,
+    *sick_not_finite.RUNS,
     *sick_rates.RUNS,
+    *sick_saturated.RUNS,
+    *sick_still.RUNS,
 )
 CURED: tuple[Run, ...] = tuple(run.cured() for run in SICK)

@@ -6,8 +6,18 @@ import torch
 from torch import Generator, Tensor, nn
 
 from tests.detection.parts import (
-    Mean, adam, chain, convolve, each, entropy, itself, pictures, sgd, squares, with_,
-)  # fmt: skip
+    Mean,
+    adam,
+    chain,
+    convolve,
+    each,
+    entropy,
+    itself,
+    pictures,
+    sgd,
+    squares,
+    with_,
+)
 from tests.detection.run import Run
 
 
@@ -73,34 +83,133 @@ def with_bias(net: Any) -> Any:
 CONV0 = ("conv0.weight",)
 
 RUNS = (
-    Run(name="group_norm_silu", kind="cnn", why="norms within a sample",
-        build=lambda: chain(conv0=nn.Conv2d(2, 8, 3, padding=1), norm0=nn.GroupNorm(2, 8), act0=nn.SiLU(),
-                            conv1=nn.Conv2d(8, 8, 3, padding=1), norm1=nn.GroupNorm(2, 8), act1=nn.SiLU(),
-                            pool=Mean(2, 3), out=nn.Linear(8, 3)),
-        data=pictures(), losses=(entropy,), optimizers=adam(1e-2), batch=32, first=CONV0),
-    Run(name="residual_norms_from_zero", kind="residual", why="no branch does anything at first",
-        build=lambda: chain(conv0=nn.Conv2d(2, 12, 3, padding=1), act0=nn.LeakyReLU(0.1),
-                            blocks=nn.Sequential(*(Branch(12) for _ in range(3))), pool=Mean(2, 3), out=nn.Linear(12, 3)),
-        data=pictures(), losses=(entropy,), optimizers=adam(1e-2), batch=32, steps=20, first=CONV0),
-    Run(name="gates_over_channels", kind="cnn", why="gates of squeeze and excitation",
-        build=lambda: with_bias(chain(conv0=nn.Conv2d(2, 12, 3, padding=1), act0=nn.ReLU(), excite=Excite(12),
-                            conv1=nn.Conv2d(12, 12, 3, padding=1), act1=nn.Hardswish(), pool=Mean(2, 3), out=nn.Linear(12, 3))),
-        data=pictures(), losses=(entropy,), optimizers=adam(1e-2), batch=32, first=CONV0),
-    Run(name="bridge_around_the_waist", kind="autoencoder", why="most gradient goes by the bridge",
-        build=Hourglass, data=itself(pictures()), losses=(squares,), optimizers=adam(1e-2), batch=32,
-        first=("down.0.weight",)),
-    Run(name="black_frames", kind="cnn", why="nine tenths of what goes in, and more after ReLU, is 0",
-        build=lambda: with_bias(chain(conv0=nn.Conv2d(2, 10, 3, padding=1), act0=nn.ReLU(), pick=nn.MaxPool2d(2),
-                            conv1=nn.Conv2d(10, 10, 3, padding=1), act1=nn.LeakyReLU(), pool=Mean(2, 3), out=nn.Linear(10, 3))),
-        data=framed, losses=(entropy,), optimizers=adam(1e-2), batch=32, steps=40, first=CONV0),
-    Run(name="rate_of_one_with_norms", kind="cnn", why="BatchNorm allows a rate of 1",
-        build=lambda: convolve(2, 8, 8, act=nn.LeakyReLU), data=pictures(), losses=(entropy,),
-        optimizers=sgd(1.0), batch=32, first=CONV0),
-    Run(name="norm_fed_by_millions", kind="cnn", why="a BatchNorm takes back a factor of 1e6, gradients before it are tiny",
-        build=lambda: with_(convolve(2, 8, 8, act=nn.LeakyReLU),
-                            lambda net: net.conv1.weight.mul_(1e6)),
-        data=pictures(), losses=(entropy,), batch=32, first=CONV0,
-        optimizers=lambda net: (torch.optim.Adam([
-            {"params": [net.conv1.weight], "lr": 1e4}, {"params": [one for name, one in net.named_parameters() if name != "conv1.weight"]}],
-            lr=1e-2, eps=1e-16),)),
-)  # fmt: skip
+    Run(
+        name="group_norm_silu",
+        kind="cnn",
+        why="norms within a sample",
+        build=lambda: chain(
+            conv0=nn.Conv2d(2, 8, 3, padding=1),
+            norm0=nn.GroupNorm(2, 8),
+            act0=nn.SiLU(),
+            conv1=nn.Conv2d(8, 8, 3, padding=1),
+            norm1=nn.GroupNorm(2, 8),
+            act1=nn.SiLU(),
+            pool=Mean(2, 3),
+            out=nn.Linear(8, 3),
+        ),
+        data=pictures(),
+        losses=(entropy,),
+        optimizers=adam(1e-2),
+        batch=32,
+        first=CONV0,
+    ),
+    Run(
+        name="residual_norms_from_zero",
+        kind="residual",
+        why="no branch does anything at first",
+        build=lambda: chain(
+            conv0=nn.Conv2d(2, 12, 3, padding=1),
+            act0=nn.LeakyReLU(0.1),
+            blocks=nn.Sequential(*(Branch(12) for _ in range(3))),
+            pool=Mean(2, 3),
+            out=nn.Linear(12, 3),
+        ),
+        data=pictures(),
+        losses=(entropy,),
+        optimizers=adam(1e-2),
+        batch=32,
+        steps=20,
+        first=CONV0,
+    ),
+    Run(
+        name="gates_over_channels",
+        kind="cnn",
+        why="gates of squeeze and excitation",
+        build=lambda: with_bias(
+            chain(
+                conv0=nn.Conv2d(2, 12, 3, padding=1),
+                act0=nn.ReLU(),
+                excite=Excite(12),
+                conv1=nn.Conv2d(12, 12, 3, padding=1),
+                act1=nn.Hardswish(),
+                pool=Mean(2, 3),
+                out=nn.Linear(12, 3),
+            )
+        ),
+        data=pictures(),
+        losses=(entropy,),
+        optimizers=adam(1e-2),
+        batch=32,
+        first=CONV0,
+    ),
+    Run(
+        name="bridge_around_the_waist",
+        kind="autoencoder",
+        why="most gradient goes by the bridge",
+        build=Hourglass,
+        data=itself(pictures()),
+        losses=(squares,),
+        optimizers=adam(1e-2),
+        batch=32,
+        first=("down.0.weight",),
+    ),
+    Run(
+        name="black_frames",
+        kind="cnn",
+        why="nine tenths of what goes in, and more after ReLU, is 0",
+        build=lambda: with_bias(
+            chain(
+                conv0=nn.Conv2d(2, 10, 3, padding=1),
+                act0=nn.ReLU(),
+                pick=nn.MaxPool2d(2),
+                conv1=nn.Conv2d(10, 10, 3, padding=1),
+                act1=nn.LeakyReLU(),
+                pool=Mean(2, 3),
+                out=nn.Linear(10, 3),
+            )
+        ),
+        data=framed,
+        losses=(entropy,),
+        optimizers=adam(1e-2),
+        batch=32,
+        steps=40,
+        first=CONV0,
+    ),
+    Run(
+        name="rate_of_one_with_norms",
+        kind="cnn",
+        why="BatchNorm allows a rate of 1",
+        build=lambda: convolve(2, 8, 8, act=nn.LeakyReLU),
+        data=pictures(),
+        losses=(entropy,),
+        optimizers=sgd(1.0),
+        batch=32,
+        first=CONV0,
+    ),
+    Run(
+        name="norm_fed_by_millions",
+        kind="cnn",
+        why="a BatchNorm takes back a factor of 1e6, gradients before it are tiny",
+        build=lambda: with_(
+            convolve(2, 8, 8, act=nn.LeakyReLU), lambda net: net.conv1.weight.mul_(1e6)
+        ),
+        data=pictures(),
+        losses=(entropy,),
+        batch=32,
+        first=CONV0,
+        optimizers=lambda net: (
+            torch.optim.Adam(
+                [
+                    {"params": [net.conv1.weight], "lr": 1e4},
+                    {
+                        "params": [
+                            one for name, one in net.named_parameters() if name != "conv1.weight"
+                        ]
+                    },
+                ],
+                lr=1e-2,
+                eps=1e-16,
+            ),
+        ),
+    ),
+)

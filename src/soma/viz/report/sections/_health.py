@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from soma.draw import Badge, counted
-from soma.health import AuditReport, FilterReport
+from soma.health import AuditReport, FilterReport, Measurements
 from soma.viz._chart import Chart
 from soma.viz._graph_picture import flag_badge
 from soma.viz.figures import faults_of, health_chart, health_info
@@ -45,6 +45,7 @@ def health_section(facts: Facts) -> Section | None:
         body=fill(
             "health.jinja",
             summary=_summary(facts.verdict),
+            notes=_notes(facts.measured),
             stories=[finding(one) for one in stories[:_MOST]],
             figure=figure("health", chart) if chart.panels else "",
             names=_SHOWN,
@@ -63,6 +64,14 @@ def health_charts(facts: Facts) -> dict[str, Chart]:
 
 def _summary(verdict: AuditReport) -> str:
     return verdict.pretty().rpartition("\n")[2]
+
+
+def _notes(measured: Measurements | None) -> list[str]:
+    """Return what a reader has to know of how it was measured."""
+    if measured is None:
+        return []
+    seldom = f"After the first steps, one in {measured.every} was measured whole."
+    return [*([seldom] if measured.every > 1 else []), *measured.notes]
 
 
 def _row(row: FilterReport) -> Row:
