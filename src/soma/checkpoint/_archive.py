@@ -24,12 +24,13 @@ class Archive:
     """
 
     def __init__(self, file: BinaryIO) -> None:
-        self._left = 4 * file.seek(0, SEEK_END) + SPARE
+        self._most = 4 * file.seek(0, SEEK_END) + SPARE
+        self._unread: set[str] = set()
         self._zip = ZipFile(_Limited(file))
         self._check()
 
     def read(self, name: str, *, most: int | None = None) -> bytearray:
-        """Return what a member holds, in memory of its own.
+        """Return what a member holds, in memory of its own; each is read once.
 
         Args:
             most: bytes it may have.
@@ -42,9 +43,9 @@ class Archive:
         size = self._zip.getinfo(name).file_size
         if most is not None and size > most:
             raise ValueError(f"its member {name!r} has more than {most:,} bytes")
-        self._left -= size
-        if self._left < 0:
-            raise ValueError("its members are read more than once")
+        if name not in self._unread:
+            raise ValueError(f"its member {name!r} stands for two things")
+        self._unread.remove(name)
         data = bytearray(size)
         view, place = memoryview(data), 0
         with self._zip.open(name) as member:
@@ -59,7 +60,7 @@ class Archive:
         infos = self._zip.infolist()
         if len(infos) > MEMBERS:
             raise ValueError(f"it has more than {MEMBERS:,} members")
-        if sum(info.file_size for info in infos) > self._left:
+        if sum(info.file_size for info in infos) > self._most:
             raise ValueError("it would unpack to far more than its own size")
         seen: set[str] = set()
         for info in infos:
@@ -71,6 +72,7 @@ class Archive:
             if info.flag_bits & 1 or info.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
                 raise ValueError(f"its member {name!r} is encrypted, or packed in another way")
             seen.add(name.casefold())
+            self._unread.add(name)
 
 
 class _Limited:

@@ -15,6 +15,7 @@ from soma.cache import Unencodable, decode_blob, decode_inline, encode
 from soma.checkpoint._archive import JSON, Archive
 from soma.checkpoint._manifest import NAME, Manifest, StoredValue, read_manifest
 from soma.checkpoint._pack import Buffer, pack
+from soma.draw import printable
 from soma.errors import CheckpointError, MissingExtra
 from soma.files import Before, write_atomically
 
@@ -80,7 +81,7 @@ class Reader:
             return decode_inline(stored.inline)
         if stored.member is None:
             raise ValueError("a value stands nowhere")
-        return decode_blob(memoryview(self._archive.read(stored.member)), copy=False)
+        return decode_blob(memoryview(self._archive.read(stored.member)), copy=True)
 
     def member(self, name: str) -> bytearray:
         """Return what a member holds."""
@@ -104,6 +105,12 @@ def reading(path: str | Path) -> Iterator[Reader]:
         except MissingExtra:
             raise
         except Exception as error:  # parsers of hostile bytes raise anything
-            reason = str(error).rstrip(".") or type(error).__name__
             cause = error.__cause__ if isinstance(error, CheckpointError) else error
+            reason = printable(reason_of(error)).rstrip(".")
             raise CheckpointError(f"`{path}` cannot be loaded: {reason}.") from cause
+
+
+def reason_of(error: Exception) -> str:
+    """Return what an error says, with its kind where the text alone says little."""
+    told = isinstance(error, ValueError) and str(error)
+    return str(error) if told else f"{type(error).__name__}: {error}"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from soma.checkpoint._bundle import Reader
+from soma.checkpoint._bundle import Reader, reason_of
 from soma.checkpoint._filters import Maker
 from soma.checkpoint._manifest import NodeEntry
 from soma.checkpoint._saved import Saved
@@ -50,7 +50,7 @@ def load_nodes(
         except Exception as error:  # of the class's own code too
             cause = error.__cause__ if isinstance(error, CheckpointError) else error
             raise CheckpointError(
-                f"`{printable(entry.id)}` cannot be made again: {error}"
+                f"`{printable(entry.id)}` cannot be made again: {reason_of(error)}"
             ) from cause
 
 

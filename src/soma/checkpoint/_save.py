@@ -10,7 +10,7 @@ from soma.checkpoint._bundle import Writer
 from soma.checkpoint._filters import arguments_of, named_class
 from soma.checkpoint._manifest import FORMAT, Manifest, NodeEntry
 from soma.checkpoint._random import random_state
-from soma.core import Node, NodeId
+from soma.core import Node, NodeId, has_module
 from soma.engine import Runner
 from soma.errors import CheckpointError
 
@@ -73,5 +73,7 @@ def _entry(
     # A built module has its weights in place of a state.
     if node.id in runner.states and "" not in weights:
         state = runner.states[node.id]
+        if has_module(node.filter) and isinstance(state, Mapping):
+            state = dict(state)  # weights that wait for the module to be built
         entry.state = writer.value(f"{place}.state", state, f"the state of {told}")
     return entry

@@ -105,7 +105,8 @@ def load(
         if manifest.random is not None:
             restore_random(reader.value(manifest.random))
     if problems:
-        warn(f"`{path}`: {'; '.join(problems[:8])}.", CheckpointWarning, stacklevel=3)
+        told = printable("; ".join(problems[:8]))
+        warn(f"`{path}`: {told}.", CheckpointWarning, stacklevel=3)
     return graph
 
 

@@ -5,6 +5,7 @@ their own types.
 """
 
 from collections.abc import Mapping
+from functools import partial
 from inspect import signature
 from typing import Any
 
@@ -164,7 +165,9 @@ def _made(
 
 def _at(device: torch.device, parts: Mapping[str, tuple[bool, Any]]) -> dict[str, Any]:
     """Return what an optimizer holds for a weight, with what moves with the weight beside it."""
+    # Copied to where torch puts tensors: sums may differ in the last bit where memory begins at
+    # another place, as in the middle of a file.
+    there, here = partial(Tensor.to, device=device, copy=True), partial(Tensor.to, copy=True)
     return {
-        key: _each_tensor(value, lambda one: one.to(device)) if moves else value
-        for key, (moves, value) in parts.items()
+        key: _each_tensor(value, there if moves else here) for key, (moves, value) in parts.items()
     }

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 
 from soma.checkpoint import LoadedNode, Reader
 from soma.core import NodeId
@@ -124,6 +125,9 @@ class WeightsReader:
         self, module: nn.Module, entry: ModuleEntry, weights: Mapping[str, Any], told: str
     ) -> None:
         places = spots(module)
+        for name, spot in places.items():
+            if is_lazy(spot.tensor) and isinstance(weights.get(name), Tensor):
+                spot.tensor.materialize(weights[name].shape)
         for problem in misfits(places, weights, told):
             self._problem(problem)
         fixed = set(entry.fixed)

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 
 from soma.checkpoint import StoredValue, Writer
 from soma.core import Filter, Node, NodeId
@@ -167,8 +168,7 @@ def _in_training(module: nn.Module) -> list[str]:
 
 def _check(name: str, tensor: Tensor, told: str) -> None:
     plain = isinstance(tensor, nn.Parameter) or type(tensor) in (Tensor, nn.Buffer)
-    lazy = type(tensor).__name__.startswith("Uninitialized")
-    if lazy or tensor.is_meta:
+    if is_lazy(tensor) or tensor.is_meta:
         raise CheckpointError(
             f"`{name}` of {told} has no values yet. Call `g.materialize(sample)` before `save`."
         )
