@@ -60,6 +60,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.process
 def test_a_save_that_dies_at_any_call_leaves_old_or_new(folder: Path) -> None:
     """Before the rename the old graph is there, afterwards the new one."""
@@ -76,6 +77,7 @@ def test_a_save_that_dies_at_any_call_leaves_old_or_new(folder: Path) -> None:
     assert calls >= 8
 
 
+@pytest.mark.slow
 @pytest.mark.process
 def test_a_save_that_is_killed_leaves_a_whole_file(folder: Path) -> None:
     """SIGKILL at any moment of many saves leaves a file that loads."""

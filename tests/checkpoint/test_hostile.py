@@ -20,6 +20,8 @@ from soma.checkpoint import reading
 from soma.errors import CheckpointError
 from tests.checkpoint.filters import Center, Holds, Scale, edited, members, rewritten
 
+ROOT = str(Path(__file__).parents[2])
+
 
 @pytest.fixture
 def bundle(tmp_path: Path) -> Path:
@@ -261,6 +263,48 @@ def test_a_bomb_is_refused_in_little_memory(tmp_path: Path, write: Any) -> None:
 
     assert name == "CheckpointError"
     assert int(megabytes) < 100
+
+
+MUTATING = """
+import random, resource, sys, warnings
+from collections import Counter
+from pathlib import Path
+from soma import Graph
+from tests.checkpoint.filters import members, rewritten
+path, chance, seen = Path("g.soma"), random.Random(0), Counter()
+found = members(path)
+Graph.load(path)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+space = 1024 * before + (1 << 30)
+resource.setrlimit(resource.RLIMIT_AS, (space, space))
+warnings.simplefilter("ignore")
+for _ in range(400):
+    name = chance.choice(["manifest.json", *found])
+    text = bytearray(found[name])
+    for _ in range(chance.randint(1, 3)):
+        place = chance.randrange(len(text))
+        text[place : place + chance.randint(0, 3)] = chance.randbytes(chance.randint(0, 3))
+    try:
+        Graph.load(rewritten(path, lambda all: all.update({name: bytes(text)})), strict=False)
+        seen["loaded"] += 1
+    except Exception as error:
+        seen[type(error).__name__] += 1
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10, *sorted(seen))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.process
+def test_damage_takes_little_memory(bundle: Path) -> None:
+    """Hundreds of damaged bundles are refused, or loaded, within a limit on memory."""
+    run = subprocess.run(
+        [sys.executable, "-c", f"import sys; sys.path.insert(0, {ROOT!r}); {MUTATING.strip()}"],
+        cwd=bundle.parent, capture_output=True, text=True, check=True, timeout=100,
+    )  # fmt: skip
+    megabytes, *outcomes = run.stdout.split()
+
+    assert outcomes == ["CheckpointError", "loaded"]
+    assert int(megabytes) < 200
 
 
 def test_sizes_are_checked_before_reading(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from soma import DifferentiableFilter, Graph
+from soma.checkpoint import Manifest, Writer
 from soma.errors import CheckpointError, NoOptimizer
 from tests.checkpoint.filters import Center, Holds, Scale
 
@@ -92,3 +93,23 @@ def test_a_bare_name_and_a_link_are_followed(
 
     assert Path("link").is_symlink()
     assert Graph.load("file").forward([1]) == [2]
+
+
+def test_more_than_can_be_read_back_is_refused(tmp_path: Path) -> None:
+    """The limits of reading are those of writing."""
+    writer = Writer()
+    for number in range(10_000):
+        writer.member(f"n/{number}", [b""])
+    with pytest.raises(CheckpointError, match="takes 10,000 members"):
+        writer.write(tmp_path / "many", empty("name"))
+    with pytest.raises(CheckpointError, match=r"its manifest has 20,000,\d+ bytes"):
+        Writer().write(tmp_path / "long", empty("x" * 20_000_000))
+    with pytest.raises(CheckpointError, match="cannot be written"):
+        Writer().write(tmp_path / "odd", empty("\ud800"))
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def empty(name: str) -> Manifest:
+    """Return the manifest of a graph without nodes."""
+    return Manifest(format=1, soma="0", name=name, seed=None, nodes=[], links=[])

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import soma
@@ -224,6 +224,7 @@ def graphs(draw: Any) -> Graph:
     return g
 
 
+@settings(max_examples=60)
 @given(graphs())
 def test_any_graph_comes_back(tmp_path_factory: pytest.TempPathFactory, g: Graph) -> None:
     """Structure, arguments and states of any graph are the same after a load."""

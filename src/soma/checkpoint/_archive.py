@@ -25,7 +25,7 @@ class Archive:
 
     def __init__(self, file: BinaryIO) -> None:
         self._most = 4 * file.seek(0, SEEK_END) + SPARE
-        self._unread: set[str] = set()
+        self._read: set[str] = set()
         self._zip = ZipFile(_Limited(file))
         self._check()
 
@@ -38,14 +38,15 @@ class Archive:
         Raises:
             ValueError: it is missing, damaged or too large.
         """
-        if name not in self._zip.namelist():
-            raise ValueError(f"its member {name!r} is missing")
-        size = self._zip.getinfo(name).file_size
+        try:
+            size = self._zip.getinfo(name).file_size
+        except KeyError:
+            raise ValueError(f"its member {name!r} is missing") from None
         if most is not None and size > most:
             raise ValueError(f"its member {name!r} has more than {most:,} bytes")
-        if name not in self._unread:
+        if name in self._read:
             raise ValueError(f"its member {name!r} stands for two things")
-        self._unread.remove(name)
+        self._read.add(name)
         data = bytearray(size)
         view, place = memoryview(data), 0
         with self._zip.open(name) as member:
@@ -72,7 +73,6 @@ class Archive:
             if info.flag_bits & 1 or info.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
                 raise ValueError(f"its member {name!r} is encrypted, or packed in another way")
             seen.add(name.casefold())
-            self._unread.add(name)
 
 
 class _Limited:

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from soma.cache import Unencodable, decode_blob, decode_inline, encode
-from soma.checkpoint._archive import JSON, Archive
+from soma.checkpoint._archive import JSON, MEMBERS, Archive
 from soma.checkpoint._manifest import NAME, Manifest, StoredValue, read_manifest
 from soma.checkpoint._pack import Buffer, pack
 from soma.draw import printable
@@ -62,6 +62,11 @@ class Writer:
             raise CheckpointError(
                 f"its manifest has {len(text):,} bytes, and {JSON:,} are the most that are read "
                 "back. Hold large values in fewer parts, such as arrays."
+            )
+        if len(self._members) >= MEMBERS:
+            raise CheckpointError(
+                f"this graph takes {len(self._members):,} members, and {MEMBERS:,} are the most "
+                "that are read back. Put several layers into one module."
             )
         buffers = pack({NAME: [text], **self._members})
         # Through a link to what it points to; and a bare name has no folder of its own.
