@@ -95,7 +95,8 @@ def test_a_graph_in_each_form(form: str, opening: str, root: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "opening"), [("g.svg", "<svg"), ("g.mmd", "flowchart"), ("g.gv", "digraph")]
+    ("name", "opening"),
+    [("g.svg", "<svg"), ("g.mmd", "flowchart"), ("g.gv", "digraph"), ("g.txt", "graph"), ("g", "")],
 )
 def test_a_graph_into_a_file(name: str, opening: str, root: Path) -> None:
     """The suffix says the form."""
@@ -103,6 +104,16 @@ def test_a_graph_into_a_file(name: str, opening: str, root: Path) -> None:
 
     assert (result.exit_code, result.stdout) == (0, "")
     assert (root / name).read_text().startswith(opening)
+
+
+def test_a_picture_that_is_not_drawn(root: Path) -> None:
+    """A suffix of another format is refused, unless the form is given; nothing is written."""
+    into = ("graph", "last", "--root", root, "-o", root / "g.PNG")
+    refused = command(*into)
+
+    assert (refused.exit_code, (root / "g.PNG").exists()) == (2, False)
+    assert "use one of .txt, .svg, .mmd, .dot, .gv, or --format." in refused.stderr
+    assert command(*into, "--format", "svg").exit_code == 0
 
 
 def test_a_run_is_named_in_four_ways(root: Path) -> None:
