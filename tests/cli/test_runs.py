@@ -64,6 +64,24 @@ def test_runs_as_lines(root: Path) -> None:
     assert all(line.replace("\t", "").isprintable() for line in lines)
 
 
+@pytest.mark.process
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="needs a pseudo-terminal")
+def test_a_narrow_table_keeps_the_ids(root: Path) -> None:
+    """Other columns give way: an id is there to be typed again."""
+    ours, theirs = os.openpty()
+    subprocess.run(
+        [sys.executable, "-m", "soma", "runs", "--root", str(root)],
+        stdout=theirs,
+        check=True,
+        env=os.environ | {"TERM": "xterm-256color", "COLUMNS": "60"},
+    )
+    os.close(theirs)
+    output = os.read(ours, 100_000).decode()
+    os.close(ours)
+
+    assert all(id in output for id in ids(root))
+
+
 def test_a_broken_run_is_listed(root: Path) -> None:
     """It stands among the others as unreadable, and the command succeeds."""
     (root / "runs" / ids(root)[0] / "manifest.json").write_text("{")
