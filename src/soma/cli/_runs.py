@@ -15,7 +15,14 @@ _FOUND = 1  # the exit code of `check` that found something wrong
 _ROOT = ".soma"
 _LAST = "last"
 _FORMATS = ("text", "svg", "mermaid", "dot")
-_SUFFIXES = {".svg": "svg", ".mmd": "mermaid", ".dot": "dot", ".gv": "dot"}
+_SUFFIXES = {
+    "": "text",
+    ".txt": "text",
+    ".svg": "svg",
+    ".mmd": "mermaid",
+    ".dot": "dot",
+    ".gv": "dot",
+}
 
 _NAMES = ("state", "name", "kind", "started", "took", "id")
 
@@ -69,13 +76,18 @@ def graph(run: str, node: str | None, wanted: str | None, output: str | None, ro
     from soma.viz import RunView
 
     view = RunView(run_folder(run, root))
-    suffix = Path(output or "").suffix.lower()
+    form = wanted or _SUFFIXES.get(Path(output or "").suffix.lower())
+    if form is None:
+        known = ", ".join(filter(None, _SUFFIXES))
+        raise Refused(
+            _line(f"the suffix of {output} names no format; use one of {known}, or --format.")
+        )
     draw: Callable[[str | None], str] = {
         "text": view.to_text,
         "svg": view.to_svg,
         "mermaid": view.to_mermaid,
         "dot": view.to_graphviz,
-    }[wanted or _SUFFIXES.get(suffix, "text")]
+    }[form]
     try:
         drawing = draw(node)
     except SomaError as error:
