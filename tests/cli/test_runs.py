@@ -240,3 +240,11 @@ def test_last_is_a_run_that_can_be_opened(root: Path, tmp_path_factory: Any) -> 
 
     assert ids(root)[0] == "linked"
     assert command("check", "last", "--root", root).output == "nothing is wrong\n"
+
+
+def test_a_run_is_found_by_its_name(root: Path) -> None:
+    """The newest of that name is meant."""
+    with soma.track_run("plain", root=root) as newer:
+        pass
+
+    assert json.loads(command("check", "plain", "--root", root, "--json").stdout)["run"] == newer.id
