@@ -1,10 +1,15 @@
 """Several steps laid over each other, and which steps are looked at."""
 
+from pathlib import Path
+
+import pytest
 import torch
 from torch import nn
 
 from soma import DifferentiableFilter, Graph
 from soma.audit import FlowTracer
+from soma.audit._flow_merge import MergedFlow
+from soma.tracking import RunRecord
 from tests.audit.flows import Around, edges, in_training, node, traced
 
 
@@ -83,3 +88,31 @@ def test_aux_is_an_end_of_its_own() -> None:
 
     assert [one.id for one in flow.nodes if one.kind == "output"] == ["output", "output.code"]
     assert ("a", "output.code", None) in edges(flow)
+
+
+@pytest.mark.parametrize("name", ["input", "output"])
+def test_a_class_may_be_called_as_an_end_is(name: str) -> None:
+    """Also where the module is shown as one box, each node has an id of its own."""
+    merged = MergedFlow("node", "Node")
+    merged.take(None, type(name, (nn.Linear,), {})(6, 2), "compiled: only its ends were seen")
+    ids = [node.id for node in merged.flow().nodes]
+
+    assert len({*ids}) == 3
+    assert name in ids
+
+
+def test_what_holds_half_a_character_trains_and_is_recorded(tmp_path: Path) -> None:
+    """The name of a part, and what it says of itself."""
+
+    class Odd(nn.Linear):
+        def extra_repr(self) -> str:
+            return "\ud800"
+
+    module = nn.Sequential()
+    module.add_module("\ud800", Odd(6, 2))
+    graph = Graph.somatize(Around(module, lambda m, x: m(x)), cache=None)
+    with graph.track_run("test", root=tmp_path) as run:
+        graph.fit(torch.zeros(4, 6), torch.zeros(4, 2), progress=False)
+
+    (flow,) = RunRecord(run.dir).modules()
+    assert (node(flow, "?").path, node(flow, "?").detail) == ("?", "?")

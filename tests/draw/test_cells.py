@@ -1,5 +1,7 @@
 """Text as a terminal shows it."""
 
+from time import process_time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -88,3 +90,12 @@ def test_a_word_that_is_too_wide_keeps_its_own_line() -> None:
 def test_nothing_is_no_line() -> None:
     """An empty text has no lines."""
     assert wrapped("  ", 10) == []
+
+
+@pytest.mark.parametrize("sign", ["\x9d", "\x1b]", "\x1b[", "\x1b "])
+def test_a_storm_of_escapes_takes_no_time(sign: str) -> None:
+    """However many sequences begin and never end."""
+    before = process_time()
+    printable(sign * 100_000)
+
+    assert process_time() - before < 2

@@ -132,3 +132,13 @@ def test_pictures_need_no_graphlay() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
 
     assert (done.stdout.strip(), done.stderr) == (str(len(DRAWN)), "")
+
+
+def test_frames_that_interleave_too_much_are_left_out() -> None:
+    """A chain of 400 boxes that goes from frame to frame and back is drawn, without frames."""
+    boxes = [Block(size=(60, 20), parent=400 + number % 3) for number in range(400)]
+    links = tuple(Link(source=number, target=number + 1) for number in range(399))
+    found = places(Wanted(blocks=(*boxes, *(Block(frame=True),) * 3), links=links))
+
+    assert all(found.areas[:400])
+    assert found.areas[400:] == (None, None, None)

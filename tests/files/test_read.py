@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from soma.files import parse_json, read_json, read_lines
+from soma.files import is_folder, parse_json, read_json, read_lines
 
 
 @pytest.mark.parametrize(
@@ -82,3 +82,17 @@ def test_what_is_no_file_is_no_json(tmp_path: Path) -> None:
         read_json(tmp_path / "pipe")
     with pytest.raises(ValueError, match="is no file"):
         read_json(tmp_path)
+
+
+@pytest.mark.parametrize("digits", [309, 400, 4000, 5000])
+def test_a_number_that_is_no_float_is_refused(digits: int) -> None:
+    """However deep it stands; arithmetic with it would fail later."""
+    with pytest.raises(ValueError, match=r"large|range"):
+        parse_json(b'{"a": [' + b"9" * digits + b"]}")
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "a\0b", "x/" * 9000, ""])
+def test_a_name_that_no_file_has_is_no_folder(tmp_path: Path, name: str) -> None:
+    """Whatever the system says to it."""
+    assert is_folder(tmp_path)
+    assert not is_folder(f"{tmp_path}/none/{name}")

@@ -83,6 +83,21 @@ with g.track_run("full", root=root) as run:
     for _ in range(5):
         g.forward(1)
 """
+MODULE = """
+import resource, sys
+import torch
+from torch import nn
+from soma import DifferentiableFilter, Graph
+class Dense(DifferentiableFilter):
+    def build_module(self, input_shape):
+        return nn.Linear(input_shape[-1], 1)
+g = Graph.somatize(Dense(), cache=None)
+_, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+with g.track_run("full", root=sys.argv[1]):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, most))
+    g.fit(torch.zeros(4, 2), torch.zeros(4, 1), epochs=3, progress=False)
+    print("trained")
+"""
 BLOCKED = """
 import sys
 for name in ("torch", "numpy", "plotly", "pandas", "sklearn", "safetensors", "blake3"):
@@ -183,6 +198,14 @@ def test_a_full_disk_is_an_error_that_names_the_file(tmp_path: Path, which: str)
     assert f"{record.dir / name}` cannot be written: File too large" in died.stderr
     assert (record.state, name in record.error) == ("failed", True)
     assert len(record.metric_series("loss")) > 20 or which == "events"
+
+
+def test_a_full_disk_breaks_off_no_training(tmp_path: Path) -> None:
+    """What cannot be written of graph and modules is told at the end of the run."""
+    died = script(MODULE, tmp_path, check=False)
+
+    assert died.stdout == "trained\n"
+    assert "RunNotWritten" in died.stderr
 
 
 def test_a_full_disk_hides_no_error_of_the_user(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ DAMAGE = [
     b'{"name":"a","step":9223372036854775808,"value":1,"time":0}',
     b'{"name":["a"],"step":0,"value":1,"time":0}',
     b'{"event":["node"],"node":"x"}',
+    b'{"event":"epoch","loss":' + b"9" * 400 + b"}",
     b'{"name":"a","event":5,"step":0,"value":null,"time":0}' + b" " * (1 << 20),
 ]
 EMPTY_NODES = [
@@ -135,6 +136,7 @@ def test_one_broken_run_spoils_no_list(folder: Path) -> None:
     (root / "runs" / "foreign").mkdir()
     (root / "runs" / "foreign" / "file").touch()
     (root / "runs" / "file").touch()
+    (root / "runs" / "link").symlink_to("x" * 300)
     states = {record.id: record.state for record in run_records(root)}
 
     assert states == {folder.name: "completed", broken.id: "unreadable", "foreign": "unreadable"}
@@ -248,3 +250,32 @@ def test_a_check_says_that_a_run_goes_on(run: Run) -> None:
     assert check_run(run.dir) == [
         f"the run did not end: process {GONE['pid']} ended and did not say how"
     ]
+
+
+@pytest.mark.parametrize("edges", [[["plus", "gone"]], [["gone", "plus"]]])
+def test_an_edge_to_nowhere_breaks_the_graph(folder: Path, edges: list[list[str]]) -> None:
+    """It is read as none, so that nobody draws it, and the check says why."""
+    graph = json.loads((folder / "graph.json").read_text())
+    (folder / "graph.json").write_text(json.dumps(graph | {"edges": edges}))
+
+    assert RunRecord(folder).graph() is None
+    assert check_run(folder) == [
+        "`graph.json` cannot be read: an edge in it ends at 'gone', which is no node"
+    ]
+
+
+def test_two_nodes_of_one_id_break_the_graph(folder: Path) -> None:
+    """No picture could tell them apart."""
+    graph = json.loads((folder / "graph.json").read_text())
+    (folder / "graph.json").write_text(json.dumps(graph | {"nodes": graph["nodes"] * 2}))
+
+    assert RunRecord(folder).graph() is None
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_check_does_not_wait_for_a_pipe(folder: Path) -> None:
+    """It is no file of a run."""
+    (folder / "metrics.jsonl").unlink()
+    os.mkfifo(folder / "metrics.jsonl")
+
+    assert check_run(folder) == ["`metrics.jsonl` is no file"]

@@ -4,10 +4,12 @@ import copy
 import re
 import stat
 import threading
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from math import inf, isnan, nan
 from pathlib import Path
+from typing import Any, NoReturn
 
 import numpy as np
 import pytest
@@ -15,7 +17,16 @@ import torch
 
 import soma
 from soma.errors import InvalidInput, RunNotWritten
-from soma.tracking import Run, RunRecord, run_records, start_run, track_run
+from soma.tracking import (
+    GraphRecord,
+    NodeRecord,
+    Run,
+    RunRecord,
+    run_records,
+    start_run,
+    track_run,
+)
+from soma.tracking._lines import NodeLine
 from tests.tracking.filters import Plus, strict
 
 
@@ -94,7 +105,18 @@ def test_each_name_counts_its_own_steps(run: Run) -> None:
     assert [point["step"] for point in record.metric_series("b")] == [0]
 
 
-@pytest.mark.parametrize("step", [1.5, "1", 2**63, object()])
+class Hostile:
+    """Fails when it is looked at."""
+
+    def __repr__(self) -> str:
+        raise RuntimeError("no")
+
+    @property
+    def shape(self) -> object:
+        raise RuntimeError("no")
+
+
+@pytest.mark.parametrize("step", [1.5, "1", 2**63, 1 << 20_000, Hostile(), object()], ids=range(6))
 def test_a_step_is_a_whole_number(run: Run, step: object) -> None:
     """Anything else is refused."""
     with pytest.raises(InvalidInput, match="`a` was logged at step"):
@@ -123,17 +145,6 @@ def test_names_are_display_only(tmp_path: Path, name: str) -> None:
     assert record.metric_names() == [kept]
     assert re.fullmatch(r"[A-Za-z0-9_-]{1,80}", run.id)
     assert [path.name for path in tmp_path.iterdir()] == ["runs"]
-
-
-class Hostile:
-    """Fails when it is looked at."""
-
-    def __repr__(self) -> str:
-        raise RuntimeError("no")
-
-    @property
-    def shape(self) -> object:
-        raise RuntimeError("no")
 
 
 @pytest.mark.parametrize(
@@ -322,3 +333,61 @@ def test_a_copy_of_a_tracked_graph_is_silent(tmp_path: Path) -> None:
         copy.deepcopy(g).forward(1)
 
     assert RunRecord(run.dir).timings() == []
+
+
+class Broken(dict[str, object]):
+    """Cannot be looked through."""
+
+    def items(self) -> NoReturn:
+        raise RuntimeError("no")
+
+
+def holding_itself() -> list[object]:
+    """Return a list whose parts, and theirs, are the list."""
+    many: list[object] = []
+    many.extend([many] * 50)
+    return many
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        Broken(a=1),
+        {"a": holding_itself()},
+        {"a": "x" * 20_000_000},
+        {"a": "\0" * 20_000_000},
+        {str(n): "x" * 30_000 for n in range(1000)},
+        {str(n) * 3000: n for n in range(1000)},
+    ],
+    ids=["broken", "itself", "text", "escaped", "texts", "names"],
+)
+def test_no_params_make_a_run_unreadable(tmp_path: Path, params: dict[str, object]) -> None:
+    """They are cut to what a reader opens."""
+    with start_run("x" * 20_000_000, root=tmp_path, params=params, tags=["x" * 20_000_000]) as run:
+        pass
+
+    assert RunRecord(run.dir).state == "completed"
+
+
+@pytest.mark.parametrize("wrong", [{"params": [1]}, {"params": Hostile()}, {"tags": 5}])
+def test_what_holds_no_params_or_tags_is_refused(tmp_path: Path, wrong: dict[str, Any]) -> None:
+    """Before a directory is made for it."""
+    with pytest.raises(InvalidInput, match="wanted"):
+        start_run("test", root=tmp_path, **wrong)
+
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_half_a_character_is_kept_as_a_sign(tmp_path: Path) -> None:
+    """In every file, whatever the text comes from."""
+    node = NodeRecord(id="a", class_name="\ud800", kind="stateless", has_module=False,
+                      parameters=None, trainable=None, config={"\ud800": ""}, doc="")  # fmt: skip
+    with start_run("test", root=tmp_path) as run:
+        run.record_graph(GraphRecord(name="\ud800", nodes=(node,), edges=()))
+        run.write(NodeLine(node="\ud800", phase="fit", start=0.0, seconds=0.0))
+    record = RunRecord(run.dir)
+
+    assert record.graph() == GraphRecord(
+        name="?", nodes=(replace(node, class_name="?", config={"?": ""}),), edges=()
+    )
+    assert [timing.node for timing in record.timings()] == ["?"]

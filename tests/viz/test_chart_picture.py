@@ -127,3 +127,11 @@ def test_svg_is_well_formed(chart: Chart) -> None:
 def test_an_empty_chart_says_so() -> None:
     """Without panels there is a sentence."""
     assert "nothing was recorded" in Figure(Chart(title="T", panels=())).to_svg()
+
+
+def test_a_chart_says_in_words_what_is_drawn() -> None:
+    """Lines and lanes are named for those who do not see them; an empty chart says so."""
+    assert chart_picture(bars("scale", "head"), 900).description.startswith("fit, fit of ")
+    assert chart_picture(bars("scale", "head"), 900).description.endswith("of scale, head")
+    assert "loss. loss" in chart_picture(lines(1.0, 0.5), 900).description
+    assert chart_picture(Chart(title="T", panels=()), 900).description == "nothing was recorded"

@@ -90,3 +90,11 @@ def test_the_largest_floats() -> None:
     scale = scaled(Axis(), (-sys.float_info.max, sys.float_info.max), 5, rounded=True)
 
     assert (scale.place(-sys.float_info.max), scale.place(sys.float_info.max)) == (0.0, 1.0)
+
+
+def test_a_log_scale_of_the_smallest_number() -> None:
+    """What is nearly nothing stands at the low end."""
+    scale = scaled(Axis(kind="log"), [5e-324, 1.0], 5)
+
+    assert scale.place(5e-324) == 0
+    assert scale.place(1.0) == 1

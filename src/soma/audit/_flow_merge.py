@@ -2,31 +2,17 @@
 
 from collections import Counter
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
+from dataclasses import replace
 
 from torch import nn
 from torch.nn.parameter import is_lazy
 
 from soma.audit._flow_record import Record, Step
 from soma.audit._flow_turn import Turn
-from soma.core import FlowEdge, FlowKind, FlowNode, ModuleFlow, NodeId
+from soma.core import FlowEdge, FlowNode, ModuleFlow, NodeId
 from soma.draw import shortened
 
 _LONGEST_DETAIL = 160
-
-
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """What is kept of a step, without its module."""
-
-    id: str
-    kind: FlowKind
-    label: str
-    path: str
-    parameters: int
-    trainable: int
-    shape: tuple[int, ...] | None
-    detail: str
 
 
 class MergedFlow:
@@ -37,7 +23,7 @@ class MergedFlow:
         self._class_name = class_name
         self._calls = 0
         self._size = (0, 0)
-        self._known: dict[Hashable, _Known] = {}
+        self._known: dict[Hashable, FlowNode] = {}  # `flow` fills in the shares
         self._ids: set[str] = set()
         self._node_counts: Counter[Hashable] = Counter()
         self._edge_counts: Counter[tuple[Hashable, Hashable, str | None]] = Counter()
@@ -67,17 +53,7 @@ class MergedFlow:
             trainable=self._size[1],
             calls=self._calls,
             nodes=tuple(
-                FlowNode(
-                    id=known.id,
-                    kind=known.kind,
-                    label=known.label,
-                    path=known.path,
-                    parameters=known.parameters,
-                    trainable=known.trainable,
-                    shape=known.shape,
-                    detail=known.detail,
-                    share=self._node_counts[key] / calls,
-                )
+                replace(known, share=self._node_counts[key] / calls)
                 for key, known in self._known.items()
             ),
             edges=tuple(
@@ -90,7 +66,8 @@ class MergedFlow:
     def _add(self, record: Record) -> None:
         self._calls += 1
         self._size = _size(record.module.parameters())
-        taken = {*record.paths.values(), *self._ids}
+        # A module that is nobody's part goes by the name of its class.
+        taken = {*record.paths.values(), type(record.module).__name__, *self._ids}
         for step in record.steps:
             if step.key not in self._known:
                 known = _describe(step, taken)
@@ -121,7 +98,8 @@ class MergedFlow:
         self._add(record)
 
 
-def _describe(step: Step, taken: set[str]) -> _Known:
+def _describe(step: Step, taken: set[str]) -> FlowNode:
+    """Return what is kept of a step, which is not its module; its share is not known yet."""
     if step.module is not None:
         detail = _extra(step.module)
         weights: Iterable[nn.Parameter] = step.module.parameters()
@@ -129,7 +107,7 @@ def _describe(step: Step, taken: set[str]) -> _Known:
         detail = f"uses {', '.join(step.weights)}" if step.weights else ""
         weights = step.weights.values()
     parameters, trainable = _size(weights)
-    return _Known(
+    return FlowNode(
         id=_id(step, taken),
         kind=step.kind,
         label=step.label,
@@ -138,6 +116,7 @@ def _describe(step: Step, taken: set[str]) -> _Known:
         trainable=trainable,
         shape=step.shape,
         detail=shortened(detail, _LONGEST_DETAIL),
+        share=0.0,
     )
 
 

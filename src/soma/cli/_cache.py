@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from soma.cli._show import Form, Row, amounts, show, warnings_told
+from soma.cli._show import Form, Refused, Row, amounts, form_options, show, warnings_told
 from soma.errors import SomaError
 
 if TYPE_CHECKING:
@@ -16,12 +16,6 @@ if TYPE_CHECKING:
 _FOUND = 1  # the exit code of `verify` that found damage, and of `why` that found nothing
 
 _HERE = ("place", "entries", "states", "outputs", "blobs", "bytes", "pinned")
-
-
-class Refused(click.ClickException):
-    """What was asked for cannot be done."""
-
-    exit_code = 2
 
 
 def _bytes(ctx: click.Context, param: click.Parameter, value: str) -> int:
@@ -40,15 +34,10 @@ def cache() -> None:
 
 
 def _options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add what all commands take."""
-    for option in (
-        click.option("--cache", "place", metavar="DIR", help="A folder or bucket; by default, "
-                     "$SOMA_CACHE_DIR or this platform's own."),
-        click.option("--plain", "form", flag_value="plain", help="Print lines without a frame."),
-        click.option("--json", "form", flag_value="json", help="Print JSON."),
-    ):  # fmt: skip
-        command = option(command)
-    return command
+    """Add the options that all commands of the cache take."""
+    place = click.option("--cache", "place", metavar="DIR", help="A folder or bucket; by default, "
+                         "$SOMA_CACHE_DIR or this platform's own.")  # fmt: skip
+    return form_options(place(command))
 
 
 @cache.command()
@@ -107,7 +96,7 @@ def pin(key: str, place: str | None, form: Form) -> None:
     with _store(place) as store:
         pin(store, key)
         if not store.writable:
-            raise Refused(_line(f"the cache at {store.place} cannot be written."))
+            raise Refused(f"the cache at {store.place} cannot be written.")
     show(form, {"pinned": key}, [("pinned", key)])
 
 
@@ -153,10 +142,10 @@ def _store(place: str | None) -> "Iterator[Store]":
             if isinstance(store, FileStore):
                 _check_folder(store.root, missing=place is None)
                 if not store.readable:  # and it has told why
-                    raise Refused(_line(caught.pop().message))
+                    raise Refused(caught.pop().message)
             yield store
         except (LookupError, OSError, SomaError, ValueError) as error:
-            raise Refused(_line(error)) from None
+            raise Refused(error) from None
 
 
 def _check_folder(root: str, *, missing: bool) -> None:
@@ -167,13 +156,6 @@ def _check_folder(root: str, *, missing: bool) -> None:
         scandir(root).close()
     except FileNotFoundError:
         if not missing:
-            raise Refused(_line(f"there is no cache at {root}.")) from None
+            raise Refused(f"there is no cache at {root}.") from None
     except OSError as error:
-        raise Refused(_line(f"no cache can be opened at {root}: {error.strerror}.")) from None
-
-
-def _line(message: object) -> str:
-    """Return a message as one line that is safe to print."""
-    from soma.draw import printable
-
-    return printable(" ".join(str(message).split()))
+        raise Refused(f"no cache can be opened at {root}: {error.strerror}.") from None

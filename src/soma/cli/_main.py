@@ -5,6 +5,7 @@ import click
 from soma import __version__
 from soma._extras import DIST
 from soma.cli._cache import cache
+from soma.cli._report import report
 from soma.cli._runs import check, graph, runs
 
 
@@ -20,4 +21,5 @@ def main() -> None:
 main.add_command(cache)
 main.add_command(runs)
 main.add_command(graph)
+main.add_command(report)
 main.add_command(check)

@@ -2,19 +2,27 @@
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import click
 
-from soma.cli._cache import Refused, _line
-from soma.cli._show import Form, Row, show
+from soma.cli._show import Form, Refused, Row, form_options, show
+from soma.draw import one_line
 from soma.errors import SomaError, did_you_mean
 
 _FOUND = 1  # the exit code of `check` that found something wrong
 _ROOT = ".soma"
 _LAST = "last"
 _FORMATS = ("text", "svg", "mermaid", "dot")
-_SUFFIXES = {".svg": "svg", ".mmd": "mermaid", ".dot": "dot", ".gv": "dot"}
+_SUFFIXES = {
+    "": "text",
+    ".txt": "text",
+    ".svg": "svg",
+    ".mmd": "mermaid",
+    ".dot": "dot",
+    ".gv": "dot",
+}
 
 _NAMES = ("state", "name", "kind", "started", "took", "id")
 
@@ -25,25 +33,17 @@ def root_option(command: Callable[..., None]) -> Callable[..., None]:
                         help="The folder that holds `runs`.")(command)  # fmt: skip
 
 
-def _forms(command: Callable[..., None]) -> Callable[..., None]:
-    for option in (
-        click.option("--plain", "form", flag_value="plain", help="Print lines without a frame."),
-        click.option("--json", "form", flag_value="json", help="Print JSON."),
-    ):
-        command = option(command)
-    return command
-
-
 @click.command()
 @root_option
-@_forms
+@form_options
 def runs(root: str, form: Form) -> None:
     """List the runs, the newest first."""
+    from soma.files import is_folder
     from soma.tracking import run_records
     from soma.viz import run_row
 
-    if not Path(root).is_dir() and root != _ROOT:
-        raise Refused(_line(f"there is no folder {root}."))
+    if not is_folder(root) and root != _ROOT:
+        raise Refused(f"there is no folder {root}.")
     records = run_records(root)
     rows: list[Row] = [run_row(record) for record in records]
     data = [
@@ -71,22 +71,25 @@ def runs(root: str, form: Form) -> None:
 def graph(run: str, node: str | None, wanted: str | None, output: str | None, root: str) -> None:
     """Draw the graph of RUN with what happened to each node.
 
-    RUN is an id, the beginning of one, `last`, or the path of a run directory.
+    RUN is an id, the beginning of one, a name, `last`, or the path of a directory.
     """
     from soma.viz import RunView
 
     view = RunView(run_folder(run, root))
-    suffix = Path(output or "").suffix.lower()
+    form = wanted or _SUFFIXES.get(Path(output or "").suffix.lower())
+    if form is None:
+        known = ", ".join(filter(None, _SUFFIXES))
+        raise Refused(f"the suffix of {output} names no format; use one of {known}, or --format.")
     draw: Callable[[str | None], str] = {
         "text": view.to_text,
         "svg": view.to_svg,
         "mermaid": view.to_mermaid,
         "dot": view.to_graphviz,
-    }[wanted or _SUFFIXES.get(suffix, "text")]
+    }[form]
     try:
         drawing = draw(node)
     except SomaError as error:
-        raise Refused(_line(error)) from None
+        raise Refused(error) from None
     if output is None:
         click.echo(drawing)
     else:
@@ -96,11 +99,11 @@ def graph(run: str, node: str | None, wanted: str | None, output: str | None, ro
 @click.command()
 @click.argument("run")
 @root_option
-@_forms
+@form_options
 def check(run: str, root: str, form: Form) -> None:
     """List what is wrong with the directory of RUN; exit with 1 if anything is.
 
-    RUN is an id, the beginning of one, `last`, or the path of a run directory.
+    RUN is an id, the beginning of one, a name, `last`, or the path of a directory.
     """
     from soma.tracking import check_run
 
@@ -114,29 +117,35 @@ def check(run: str, root: str, form: Form) -> None:
 
 def run_folder(run: str, root: str) -> Path:
     """Return the directory of a run that was named on the command line, or refuse."""
-    from soma.files import below
+    from soma.files import below, is_folder
     from soma.tracking import run_records
 
     if not run or "\0" in run:
         raise Refused("a run needs a name; `soma runs` lists them.")
     if "/" in run or os.sep in run or run in (".", ".."):
-        if not Path(run).is_dir():
-            raise Refused(_line(f"there is no run directory at {run}."))
+        if not is_folder(run):
+            raise Refused(f"there is no run directory at {run}.")
         return Path(run).absolute()
-    known = [record.id for record in run_records(root)]
-    found = known[:1] if run == _LAST else [one for one in known if one == run]
+    records = run_records(root)
+    known = [record.id for record in records]
+    if run == _LAST:
+        for one in known:
+            with suppress(ValueError):  # a link to elsewhere is listed, and is not the last run
+                return below(Path(root) / "runs", one)
+    found = [one for one in known if one == run]
     found = found or [one for one in known if one.startswith(run)]
+    found = found or [record.id for record in records if record.name == run][:1]
     if len(found) > 1:
-        raise Refused(_line(f"{len(found)} runs below {root} begin with {run}; type more of it."))
+        raise Refused(f"{len(found)} runs below {root} begin with {run}; type more of it.")
     if not found:
-        if Path(run).is_dir():
+        if is_folder(run):
             return Path(run).absolute()
         near = did_you_mean(run, known)
-        raise Refused(_line(f"there is no run {run} below {root}.{near} `soma runs` lists them."))
+        raise Refused(f"there is no run {run} below {root}.{near} `soma runs` lists them.")
     try:
         return below(Path(root) / "runs", found[0])
     except ValueError as error:
-        raise Refused(_line(error)) from None
+        raise Refused(error) from None
 
 
 def write(output: str, content: str) -> None:
@@ -147,5 +156,5 @@ def write(output: str, content: str) -> None:
     try:
         write_atomically(str(path), [content.encode()])
     except OSError as error:
-        raise Refused(_line(f"{output} cannot be written: {error.strerror}.")) from None
-    click.echo(_line(f"wrote {output}"), err=True)
+        raise Refused(f"{output} cannot be written: {error.strerror}.") from None
+    click.echo(one_line(f"wrote {output}"), err=True)

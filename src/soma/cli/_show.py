@@ -1,19 +1,41 @@
-"""How a command answers: as JSON, as plain lines, or as a table for a person at a terminal."""
+"""How a command answers: as JSON, as plain lines, or as a table for a person at a terminal.
+
+What every command shares is here too: the options that choose the form, and refusing.
+"""
 
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Literal
 from warnings import WarningMessage, catch_warnings, simplefilter
 
 import click
 
-from soma.draw import printable
+from soma.draw import one_line, printable
 
 Form = Literal["json", "plain"] | None
 Row = tuple[str, ...]
+
+
+class Refused(click.ClickException):
+    """What was asked for cannot be done; the reason is printed on one line, with exit code 2."""
+
+    exit_code = 2
+
+    def __init__(self, reason: object) -> None:
+        super().__init__(one_line(str(reason)))
+
+
+def form_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add `--plain` and `--json`, which choose the `form` of an answer."""
+    for option in (
+        click.option("--plain", "form", flag_value="plain", help="Print lines without a frame."),
+        click.option("--json", "form", flag_value="json", help="Print JSON."),
+    ):
+        command = option(command)
+    return command
 
 
 def show(
@@ -27,9 +49,10 @@ def show(
     """Print an answer.
 
     Args:
-        data: it as JSON.
-        rows: it as lines.
-        names: of the columns of a table.
+        form: None draws a table at a terminal, and prints plain lines into a pipe.
+        data: the answer, printed as JSON.
+        rows: the same answer as lines, or as the rows of a table.
+        names: the titles of the table's columns.
         otherwise: what is printed when there are no rows.
     """
     if form == "json":
@@ -77,7 +100,9 @@ def _draw(rows: Sequence[Row], names: Row) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(*names, show_header=bool(names))
+    table = Table(show_header=bool(names))
+    for name in names:
+        table.add_column(name, no_wrap=name == "id")  # whole, for the next command
     if not names:
         for style in ("bold", ""):
             table.add_column(style=style)

@@ -13,7 +13,7 @@ def plan_svg(root: Part, mode: str, count: int) -> str:
 
 def plan_diagram(root: Part, mode: str, count: int) -> Diagram:
     """Return a plan as boxes and arrows; a differentiable stretch stands in a frame."""
-    steps = list(_placed(root, None))
+    steps = list(_placed(root))
     groups = dict.fromkeys(group for _, group in steps if group is not None)
     return Diagram(
         title="ExecutionPlan",
@@ -29,9 +29,9 @@ def plan_diagram(root: Part, mode: str, count: int) -> Diagram:
     )
 
 
-def _placed(part: Part, group: str | None) -> Iterator[tuple[Execute, str | None]]:
-    """Every step with the stretch that it stands in, named by the stretch's first node."""
-    pending = [(part, group)]
+def _placed(root: Part) -> Iterator[tuple[Execute, str | None]]:
+    """Give every step with the stretch that it stands in, named by the stretch's first node."""
+    pending: list[tuple[Part, str | None]] = [(root, None)]
     while pending:
         part, group = pending.pop()
         if isinstance(part, Execute):

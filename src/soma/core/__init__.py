@@ -32,7 +32,6 @@ from soma.core._filter import (
 )
 from soma.core._inputs import Inputs, per_root
 from soma.core._module_flow import FlowEdge, FlowKind, FlowNode, ModuleFlow
-from soma.core._module_flow_json import flow_from_data, flow_to_data
 from soma.core._topology import Inlined, Link, Node, NodeId, Topology, Wiring, snake_case
 
 __all__ = [
@@ -73,8 +72,6 @@ __all__ = [
     "Watcher",
     "Wiring",
     "as_composable",
-    "flow_from_data",
-    "flow_to_data",
     "has_module",
     "needs_fit",
     "per_root",

@@ -7,11 +7,11 @@ stands, `_svg.py` writes it down. Those are loaded when they are first used.
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from soma.draw._cells import cells, printable, shortened, wrapped
+from soma.draw._cells import cells, one_line, printable, shortened, wrapped
 from soma.draw._tree import Tree
 
 if TYPE_CHECKING:
-    from soma.draw._amount import amount
+    from soma.draw._amount import amount, counted
     from soma.draw._diagram import Arrow, Badge, Box, Diagram, Group, Sample
     from soma.draw._diagram_picture import diagram_picture
     from soma.draw._inks import INKS, Shade
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from soma.draw._text_width import fitted, text_width
 
 _LATE = {
-    "amount": "_amount",
+    **dict.fromkeys(("amount", "counted"), "_amount"),
     **dict.fromkeys(("Arrow", "Badge", "Box", "Diagram", "Group", "Sample"), "_diagram"),
     "diagram_picture": "_diagram_picture",
     **dict.fromkeys(("INKS", "Shade"), "_inks"),
@@ -51,8 +51,10 @@ __all__ = [
     "Tree",
     "amount",
     "cells",
+    "counted",
     "diagram_picture",
     "fitted",
+    "one_line",
     "printable",
     "shortened",
     "svg",

@@ -1,6 +1,15 @@
 """Counts as people write them."""
 
 
+def counted(count: int, thing: str) -> str:
+    """Return how many there are of a thing, in words.
+
+    >>> counted(1, "node"), counted(1200, "node")
+    ('1 node', '1,200 nodes')
+    """
+    return f"1 {thing}" if count == 1 else f"{count:,} {thing}s"
+
+
 def amount(count: int) -> str:
     """Return a count of parameters as people write it.
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from soma.draw._cells import printable
+from soma.draw._cells import one_line
 from soma.draw._diagram import Badge
 from soma.draw._marks import Mark, Rectangle, Text
 from soma.draw._text_width import fitted, text_width
@@ -15,8 +15,7 @@ _SIZE, _PAD, _GAP, _MOST = 10.5, 7.0, 5.0, 200.0
 def shown_badges(badges: Sequence[Badge]) -> tuple[Badge, ...]:
     """Return badges with words that fit a box."""
     return tuple(
-        Badge(text=fitted(printable(" ".join(badge.text.split())), _SIZE, _MOST), ink=badge.ink)
-        for badge in badges
+        Badge(text=fitted(one_line(badge.text), _SIZE, _MOST), ink=badge.ink) for badge in badges
     )
 
 

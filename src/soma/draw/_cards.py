@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from soma.draw._badges import BADGE_HEIGHT, badge_marks, badge_rows, row_width
-from soma.draw._cells import printable
+from soma.draw._cells import one_line
 from soma.draw._diagram import Badge, Box
 from soma.draw._marks import Ink, Mark, Rectangle, Text
 from soma.draw._places import Area, Size
@@ -29,13 +29,13 @@ class Card:
 
     @property
     def small(self) -> bool:
-        """Is it drawn as an operation?"""
+        """Whether it is drawn as an operation."""
         return self.box.small and not self.badges
 
 
 def card(box: Box) -> Card:
     """Return what is shown of `box`."""
-    whole = [_one_line(text) for text in (box.title, *box.lines)]
+    whole = [one_line(text) for text in (box.title, *box.lines)]
     title = fitted(whole[0] or "(no name)", _TITLE, _MOST, bold=True)
     lines = tuple(fitted(line, _LINE, _MOST) for line in whole[1:])
     badges = tuple(badge_rows(box.badges, _MOST))
@@ -104,7 +104,3 @@ def border(stroke: Ink) -> Ink:
 
 def _inset(box: Box) -> float:
     return _BAR if box.stroke != "line" else 0.0
-
-
-def _one_line(text: str) -> str:
-    return printable(" ".join(text.split()))

@@ -6,7 +6,8 @@ from unicodedata import category, combining, east_asian_width
 
 _ESCAPES = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # colours and cursor movement
-    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)"  # titles, links
+    # Titles and links; a beginning ends the one before, or many of them would take for ever.
+    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x90\x98\x9c-\x9f]*(?:\x07|\x1b\\|\x9c)"
     r"|\x1b[ -/]*[0-~]"
 )
 # `[Linear (linear_2)]` and `_differentiable = True` are one word each.
@@ -20,6 +21,11 @@ def printable(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     return "".join(char for char in _ESCAPES.sub("", text) if category(char) not in _DROPPED)
+
+
+def one_line(text: str) -> str:
+    """Return `text` printable, with one space for each stretch of spaces and line breaks."""
+    return printable(" ".join(text.split()))
 
 
 def cells(text: str) -> int:

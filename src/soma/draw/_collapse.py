@@ -6,15 +6,16 @@ First chains become one box each, then frames do, then whole layers.
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from soma.draw._diagram import Arrow, Badge, Box, Diagram
-from soma.draw._layout_plain import ranks
+from soma.draw._layout_plain import ranks, slots
 from soma.draw._marks import Ink
 from soma.draw._places import Block, Link, Wanted
 
 MOST_BOXES = 800
 _MOST_ARROWS = 2400
-_MOST_SLOTS = 3600  # layers that arrows pass through, all together: what a layout works on
+_MOST_SLOTS = 3600  # of lines that pass layers
 _FEW_SLOTS = 600  # where one box stands for layers, a web of arrows says nothing more
 _MOST_LAYERS = 100
 _SHORTEST_CHAIN = 3
@@ -39,23 +40,24 @@ def collapsed(diagram: Diagram) -> Diagram:
     return replace(smaller, subtitle=subtitle)
 
 
-def _fits(diagram: Diagram, slots: int = _MOST_SLOTS) -> bool:
+def _fits(diagram: Diagram, most_slots: int = _MOST_SLOTS) -> bool:
     if len(diagram.boxes) > MOST_BOXES or len(diagram.arrows) > _MOST_ARROWS:
         return False
-    rank = _ranks(diagram)
-    passed = (abs(rank[a.target] - rank[a.source]) - 1 for a in diagram.arrows)
-    return sum(passed) <= slots
+    return slots(_wanted(diagram)) <= most_slots
 
 
-def _ranks(diagram: Diagram) -> dict[str, int]:
+def _wanted(diagram: Diagram) -> Wanted:
+    """Return the diagram as a layout sees it, without sizes."""
     index = {box.key: at for at, box in enumerate(diagram.boxes)}
     links = (Link(source=index[a.source], target=index[a.target]) for a in diagram.arrows)
-    found = ranks(Wanted(blocks=(Block(),) * len(index), links=tuple(links)))
-    return dict(zip(index, found, strict=True))
+    return Wanted(blocks=(Block(),) * len(index), links=tuple(links))
 
 
-# Each box -> the name of the part that it goes into, and what to write on that part.
-_Parts = tuple[dict[str, str], Callable[[str], tuple[str, ...]]]
+class _Parts(NamedTuple):
+    """Which boxes become one: those that go into the same part."""
+
+    of: dict[str, str]  # a box's key -> the name of its part; a box without one stays
+    words: Callable[[str], tuple[str, ...]]  # what to write on a part
 
 
 def _chains(diagram: Diagram) -> _Parts:
@@ -76,7 +78,7 @@ def _chains(diagram: Diagram) -> _Parts:
         for at, group in _same([boxes[each].group for each in run]):
             if len(group) >= _SHORTEST_CHAIN:
                 parts |= dict.fromkeys(run[at : at + len(group)], run[at])
-    return parts, lambda part: ()
+    return _Parts(parts, lambda part: ())
 
 
 def _same(values: Sequence[str | None]) -> Iterable[tuple[int, Sequence[str | None]]]:
@@ -97,20 +99,20 @@ def _frames(diagram: Diagram) -> _Parts:
         return key
 
     parts = {box.key: outermost(box.group) for box in diagram.boxes if box.group is not None}
-    return parts, lambda part: (titles[part],)
+    return _Parts(parts, lambda part: (titles[part],))
 
 
 def _layers(diagram: Diagram, most: int) -> _Parts:
-    rank = _ranks(diagram)
-    together = -(-(max(rank.values()) + 1) // most)
-    parts = {key: str(value // together) for key, value in rank.items()}
+    rank = ranks(_wanted(diagram))
+    together = -(-(max(rank) + 1) // most)
+    parts = {box.key: str(n // together) for box, n in zip(diagram.boxes, rank, strict=True)}
 
     def words(part: str) -> tuple[str, ...]:
         first = int(part) * together + 1
         last = first + together - 1
         return (f"layer {first}" if first == last else f"layers {first} to {last}",)
 
-    return parts, words
+    return _Parts(parts, words)
 
 
 def _merged(diagram: Diagram, how: _Parts) -> Diagram:

@@ -5,10 +5,11 @@ missing or gives up, `_layout_plain.py` does it.
 """
 
 from collections import Counter
+from dataclasses import replace
 from importlib import import_module
 from typing import Any, Literal
 
-from soma.draw._layout_plain import layers, plain_places, ranks
+from soma.draw._layout_plain import layers, plain_places, slots
 from soma.draw._layout_rows import chain_order, row_places
 from soma.draw._marks import Point
 from soma.draw._places import Area, Places, Route, Wanted, from_origin, middle
@@ -24,6 +25,7 @@ _GAPS: dict[Direction, dict[str, float]] = {
 }
 _FRAME_PAD, _FRAME_TOP = 12.0, 34.0
 _CROWDED = 8
+_MOST_CROSSINGS = 250
 _CLEAR = 6.0  # beside a box, for graphlay lets a line touch one by a hair
 _SPACING = {
     "dummy_gap": 22.0,
@@ -36,11 +38,13 @@ _SPACING = {
 
 def places(wanted: Wanted) -> Places:
     """Return the layout of `wanted` that reads best on a page, the same on every run."""
+    if _crossings(wanted) > _MOST_CROSSINGS:
+        return _without_frames(wanted)
     order = chain_order(wanted)
     if order is not None and sum(wanted.blocks[index].size[0] + 40 for index in order) > _PAGE:
         return row_places(wanted, order, _PAGE - 80)  # without margins and turns
     directions: tuple[Direction, ...] = ("leftright", "topbottom")
-    if len(wanted.blocks) > _SOME or _slots(wanted) > _SOME_SLOTS:
+    if len(wanted.blocks) > _SOME or slots(wanted) > _SOME_SLOTS:
         directions = (_likely_direction(wanted),)
     try:
         drawn = [_layered(wanted, direction) for direction in directions]
@@ -53,14 +57,35 @@ def places(wanted: Wanted) -> Places:
     return min(drawn, key=lambda one: _cost(one.width, one.height))
 
 
+def _crossings(wanted: Wanted) -> int:
+    """Count the lines that lead out of a frame or into one: each bends the whole layout."""
+    parents = [block.parent for block in wanted.blocks]
+    return sum(parents[link.source] != parents[link.target] for link in wanted.links)
+
+
+def _without_frames(wanted: Wanted) -> Places:
+    """Return a layout of the boxes alone; frames that interleave so much say nothing."""
+    shown = [index for index, block in enumerate(wanted.blocks) if not block.frame]
+    new = {index: at for at, index in enumerate(shown)}
+    blocks = tuple(replace(wanted.blocks[index], parent=None) for index in shown)
+    links = tuple(
+        replace(link, source=new[link.source], target=new[link.target]) for link in wanted.links
+    )
+    found = places(Wanted(blocks=blocks, links=links))
+    areas: list[Area | None] = [None] * len(wanted.blocks)
+    for index, area in zip(shown, found.areas, strict=True):
+        areas[index] = area
+    return replace(found, areas=tuple(areas))
+
+
 def _cost(width: float, height: float) -> float:
     """Scaling down costs most, since it takes the words away; scrolling costs a little."""
     return 3 * max(0.0, width / _PAGE - 1) + height / _SCREEN
 
 
 def _likely_direction(wanted: Wanted) -> Direction:
-    ranks = layers(wanted)
-    deep, wide = len(ranks), max(map(len, ranks))
+    rows = layers(wanted)
+    deep, wide = len(rows), max(map(len, rows))
     down, across = _cost(wide * 150, deep * 90), _cost(deep * 190, wide * 75)
     return "topbottom" if down <= across else "leftright"
 
@@ -79,7 +104,7 @@ def _layered(wanted: Wanted, direction: Direction) -> Places:
     options: dict[str, object] = {
         "direction": direction,
         "effort": "fast"
-        if len(wanted.blocks) > _MANY or _slots(wanted) > _MANY_SLOTS
+        if len(wanted.blocks) > _MANY or slots(wanted) > _MANY_SLOTS
         else "balanced",
         "spacing": {**_SPACING, **_GAPS[direction]},
     }
@@ -99,12 +124,6 @@ def _layered(wanted: Wanted, direction: Direction) -> Places:
         ],
         [link.label for link in wanted.links],
     )
-
-
-def _slots(wanted: Wanted) -> int:
-    """Return how many layers the lines pass, all together: what a layout works on."""
-    rank = ranks(wanted)
-    return sum(abs(rank[link.target] - rank[link.source]) - 1 for link in wanted.links)
 
 
 def _crowding(wanted: Wanted) -> int:

@@ -53,6 +53,12 @@ def ranks(wanted: Wanted) -> list[int]:
     return found
 
 
+def slots(wanted: Wanted) -> int:
+    """Return how many slots lines take in layers that they pass; a layout is slow with many."""
+    rank = ranks(wanted)
+    return sum(abs(rank[link.target] - rank[link.source]) - 1 for link in wanted.links)
+
+
 def layers(wanted: Wanted) -> list[list[int]]:
     """Return the boxes by their rank."""
     found = ranks(wanted)
@@ -65,12 +71,12 @@ def layers(wanted: Wanted) -> list[list[int]]:
 
 def plain_places(wanted: Wanted) -> Places:
     """Return a layout from top to bottom."""
-    slots = [_Slot(*block.size) for block in wanted.blocks]
-    rows = [[slots[index] for index in row] for row in layers(wanted)]
+    placed = [_Slot(*block.size) for block in wanted.blocks]
+    rows = [[placed[index] for index in row] for row in layers(wanted)]
     for rank, row in enumerate(rows):
         for slot in row:
             slot.rank = rank
-    ways = [_way(slots[link.source], slots[link.target], rows) for link in wanted.links]
+    ways = [_way(placed[link.source], placed[link.target], rows) for link in wanted.links]
     for _ in range(_SWEEPS):
         _swept(rows[1:], above=True)
         _swept(rows[-2::-1], above=False)
@@ -85,7 +91,7 @@ def plain_places(wanted: Wanted) -> Places:
         else Area(
             x=slot.x - slot.width / 2, y=tops[slot.rank], width=slot.width, height=slot.height
         )
-        for block, slot in zip(wanted.blocks, slots, strict=True)
+        for block, slot in zip(wanted.blocks, placed, strict=True)
     ]
     bottoms = [top + max(s.height for s in row) for top, row in zip(tops, rows, strict=True)]
     lines = [tuple(_points(way, tops, bottoms)) for way in ways]

@@ -74,7 +74,6 @@ class Text:
     ink: Ink = "text"
     anchor: Literal["start", "middle", "end"] = "start"
     bold: bool = False
-    rotated: bool = False  # a quarter turn to the left
     key: str | None = None
 
 

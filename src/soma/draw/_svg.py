@@ -140,8 +140,6 @@ def _width(thickness: float) -> str:
 def _text(mark: Text) -> str:
     extra = "" if mark.anchor == "start" else f' text-anchor="{mark.anchor}"'
     x, y = place(mark.x), place(mark.y)
-    if mark.rotated:
-        extra += f' transform="rotate(-90 {x} {y})"'
     bold = " b" if mark.bold else ""
     where = f'x="{x}" y="{y}" font-size="{mark.size:g}"'
     return f'<text class="f-{mark.ink}{bold}" {where}{extra}>{_said(mark.text)}</text>'

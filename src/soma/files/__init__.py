@@ -1,18 +1,20 @@
-"""Files that survive a crash of who writes them, and reading files of unknown origin.
+"""Writes files that survive a crash of the writer, and reads files of unknown origin.
 
 `_atomic.py` writes a file whole, `_append.py` line by line; `_read.py` reads both again.
+`_below.py` turns a name that somebody gave into a path that stays inside a folder.
 """
 
 from soma.files._append import Appender
 from soma.files._atomic import TEMPORARY, Before, make_folder, write_atomically
 from soma.files._below import below
-from soma.files._read import parse_json, read_json, read_lines
+from soma.files._read import is_folder, parse_json, read_json, read_lines
 
 __all__ = [
     "Appender",
     "Before",
     "TEMPORARY",
     "below",
+    "is_folder",
     "make_folder",
     "parse_json",
     "read_json",

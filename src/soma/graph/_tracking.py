@@ -52,7 +52,7 @@ def _insides(run: Run, runner: Runner) -> Iterator[None]:
     def when_stepped(event: Event) -> None:
         # As often as the tracer looks: a run that crashes shows what it had inside.
         if isinstance(event, StepFinished) and (event.step + 1).bit_count() == 1:
-            record()
+            run.attempt(record)
 
     run.at_end(record)
     with runner.listeners.listening(when_stepped, watcher=tracer):
@@ -80,4 +80,4 @@ class _Records:
         """Write again once training begins: a run that crashes shows its modules too."""
         if not self.is_built and isinstance(event, TrainingStarted | StepFinished):
             self.is_built = True
-            self()
+            self.run.attempt(self)

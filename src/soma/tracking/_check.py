@@ -47,6 +47,8 @@ def _of_file(folder: Path, name: str, read: Callable[[Path], object]) -> list[st
 
 
 def _of_lines(path: Path, parse: Callable[[bytes], object]) -> list[str]:
+    if path.exists() and not path.is_file():  # a pipe of that name would never end
+        return [f"`{path.name}` is no file"]
     try:
         lines = path.read_bytes().split(b"\n")
     except OSError as error:

@@ -14,7 +14,6 @@ from pathlib import Path
 
 FORMAT = 1  # of the whole directory; a reader refuses a newer one
 
-RUNS = "runs"
 MANIFEST = "manifest.json"
 STATUS = "status.json"
 GRAPH = "graph.json"
@@ -27,4 +26,4 @@ COMPILE = "compile.json"
 
 def runs_folder(root: str | PathLike[str]) -> Path:
     """Return the folder that holds a directory for each run below `root`."""
-    return Path(root) / RUNS
+    return Path(root) / "runs"

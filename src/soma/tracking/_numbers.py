@@ -6,6 +6,7 @@ floats again.
 
 from math import inf, isfinite, nan
 from operator import index
+from reprlib import repr as shortly
 from typing import Any
 
 from soma.errors import InvalidInput
@@ -32,7 +33,10 @@ def number_in(value: float | str) -> float:
         if value not in _BACK:
             raise ValueError(f"{value[:80]!r} stands for no number.")
         return _BACK[value]
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:  # a whole number of hundreds of digits
+        raise ValueError("a number that is too large.") from None
 
 
 def numbers_back(value: Any) -> Any:
@@ -79,9 +83,10 @@ def as_step(value: object, name: str) -> int:
             value = index(value)  # type: ignore[arg-type]
         except TypeError as error:
             raise InvalidInput(
-                f"`{name}` was logged at step {value!r}; a whole number is wanted, or none at all: "
-                "points are counted then."
+                f"`{name}` was logged at step {shortly(value)}; a whole number is wanted, or none "
+                "at all: points are counted then."
             ) from error
     if not -(2**63) <= value < 2**63:
-        raise InvalidInput(f"`{name}` was logged at step {value}; 64 bits are the most.")
+        bits = value.bit_length()
+        raise InvalidInput(f"`{name}` was logged at step of {bits} bits; 64 bits are the most.")
     return value

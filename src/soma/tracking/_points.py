@@ -17,9 +17,13 @@ class Timing:
     start: float
     seconds: float
     cached: bool
-    failed: bool = False
     thread: int = 0  # the lowest number that no node had that was running beside it
     error: str | None = None  # the name of what it raised
+
+    @property
+    def failed(self) -> bool:
+        """Whether it raised."""
+        return self.error is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

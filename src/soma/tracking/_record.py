@@ -14,7 +14,7 @@ from msgspec import convert
 
 from soma.core import Diagnostic, ModuleFlow
 from soma.errors import UnknownRun
-from soma.files import TEMPORARY, parse_json, read_lines
+from soma.files import TEMPORARY, is_folder, parse_json, read_lines
 from soma.tracking._graph_record import GraphRecord
 from soma.tracking._layout import EVENTS, MANIFEST, METRICS, STATUS, runs_folder
 from soma.tracking._lines import NodeLine, decode_metric
@@ -54,7 +54,7 @@ class RunRecord:
 
     def __init__(self, folder: str | PathLike[str]) -> None:
         self.dir = Path(folder).absolute()
-        if not self.dir.is_dir():
+        if not is_folder(self.dir):
             raise UnknownRun(
                 f"there is no run directory at {str(folder)!r}. `soma.runs()` lists those that "
                 "there are."
@@ -134,7 +134,6 @@ class RunRecord:
                 start=line.start,
                 seconds=line.seconds,
                 cached=line.cached,
-                failed=line.error is not None,
                 thread=line.thread,
                 error=line.error,
             )
@@ -190,7 +189,7 @@ def run_records(root: str | PathLike[str] = ".soma") -> list[RunRecord]:
     """Return the runs below `root`, the newest first; broken ones too, as `unreadable`."""
     found = []
     try:
-        entries = [path for path in runs_folder(root).iterdir() if path.is_dir()]
+        entries = [path for path in runs_folder(root).iterdir() if is_folder(path)]
     except OSError:
         return []
     for path in entries:

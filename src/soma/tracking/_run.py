@@ -14,7 +14,7 @@ from time import perf_counter
 from types import TracebackType
 from typing import Any, Self
 
-from msgspec import json
+from msgspec import to_builtins
 
 from soma.core import Diagnostic, ModuleFlow
 from soma.errors import InvalidInput, RunNotWritten
@@ -36,12 +36,13 @@ from soma.tracking._layout import (
 )
 from soma.tracking._lines import BeganLine, EventLine, MetricLine, encode
 from soma.tracking._numbers import as_number, as_step, number_out
-from soma.tracking._plain import plain, text_out
+from soma.tracking._plain import plain, plain_tags, shown, text_out
 from soma.tracking._points import Manifest
 from soma.tracking._process import ProcessMark
 from soma.tracking._status import write_status
 
 _LONGEST_NAME = 1000  # characters in the name of a metric
+_LONGEST_TITLE = 10_000  # of a run, or of its kind
 
 
 def start_run(
@@ -66,7 +67,14 @@ def start_run(
     """
     for what, given in (("name", name), ("kind", kind)):
         if not isinstance(given, str):
-            raise InvalidInput(f"the `{what}` of a run is {given!r}; a string is wanted.")
+            raise InvalidInput(f"the `{what}` of a run is {shown(given)}; a string is wanted.")
+    if not isinstance(params, Mapping | None):
+        raise InvalidInput(
+            f"the `params` of a run are a {type(params).__name__}; a mapping from names is wanted, "
+            "such as `vars(arguments)`."
+        )
+    told = plain({} if params is None else params)
+    kept = plain_tags(tags)
     folder = runs_folder(os.fspath(root)).absolute()
     try:
         own = _new_directory(folder)
@@ -74,15 +82,15 @@ def start_run(
         surroundings = {**environment(), "host": process.host, "pid": process.pid}
         manifest = Manifest(
             id=own.name,
-            name=text_out(name),
-            kind=text_out(kind),
-            tags=tuple(text_out(str(one)) for one in ([tags] if isinstance(tags, str) else tags)),
-            params=plain(params or {}),
+            name=text_out(name)[:_LONGEST_TITLE],
+            kind=text_out(kind)[:_LONGEST_TITLE],
+            tags=kept,
+            params=told if isinstance(told, dict) else {"params": told},
             created_at=now,
             environment=surroundings,
         )
         write_status(own, process, now, None, ended=False)
-        _write(own / MANIFEST, {"format": FORMAT, **_fields(manifest)})
+        _write(own / MANIFEST, {"format": FORMAT, **to_builtins(manifest)})
         return Run(own, manifest, process, durable=durable)
     except OSError as error:
         raise _not_written(folder, error) from error
@@ -108,7 +116,7 @@ class Run:
         self._events = Appender(str(folder / EVENTS), durable=durable)
         self._counts: dict[str, count[int]] = {}
         self._last_calls: list[Callable[[], None]] = []
-        self._failure: RunNotWritten | None = None
+        self._failure: Exception | None = None
         self._ended = False
         self._heartbeat = Heartbeat(folder / STATUS)
         self.write(BeganLine(time=0.0))
@@ -126,7 +134,7 @@ class Run:
         """
         if not isinstance(name, str) or not 0 < len(name) <= _LONGEST_NAME:
             raise InvalidInput(
-                f"a number was logged under {name!r:.80}; a string of 1 to {_LONGEST_NAME} "
+                f"a number was logged under {shown(name):.80}; a string of 1 to {_LONGEST_NAME} "
                 "characters is wanted."
             )
         if self._ended:
@@ -150,16 +158,21 @@ class Run:
         """
         file = self._metrics if type(line) is MetricLine else self._events
         try:
-            file.append(encode(line))
+            file.append(_encoded(line))
         except (OSError, ValueError) as error:
             if self._failure is None:
                 name = METRICS if file is self._metrics else EVENTS
                 self._failure = _not_written(self.dir / name, error)
                 self._failure.__cause__ = error
 
+    def attempt(self, call: Callable[[], None]) -> None:
+        """Have `call` write in the middle of other work; what fails is raised as that of a line."""
+        for trouble in _caught(call):
+            self._failure = self._failure or trouble
+
     def record_graph(self, record: GraphRecord) -> None:
         """Keep nodes and edges, in place of those kept before."""
-        _write_whole(self.dir / GRAPH, {"format": FORMAT, **_fields(record)})
+        _write_whole(self.dir / GRAPH, {"format": FORMAT, **to_builtins(record)})
 
     def record_modules(self, flows: Iterable[ModuleFlow]) -> None:
         """Keep what was executed inside the nodes, in place of what was kept before."""
@@ -237,12 +250,23 @@ def _new_directory(folder: Path) -> Path:
             return own
 
 
-def _fields(value: object) -> dict[str, Any]:
-    return {name: getattr(value, name) for name in value.__dataclass_fields__}  # type: ignore[attr-defined]
-
-
 def _write(path: Path, value: object) -> None:
-    write_atomically(str(path), [json.encode(value)])
+    write_atomically(str(path), [_encoded(value)])
+
+
+def _encoded(value: object) -> bytes:
+    try:
+        return encode(value)
+    except UnicodeEncodeError:  # a name with half a character in it
+        return encode(_utf8(to_builtins(value)))
+
+
+def _utf8(value: Any) -> Any:
+    if isinstance(value, str):
+        return text_out(value)
+    if isinstance(value, dict):
+        return {text_out(name): _utf8(one) for name, one in value.items()}
+    return [*map(_utf8, value)] if isinstance(value, list | tuple) else value
 
 
 def _write_whole(path: Path, value: object) -> None:

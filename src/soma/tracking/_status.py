@@ -81,7 +81,7 @@ def write_status(
 
 
 def standing(folder: Path) -> Standing:
-    """Return how the run in `dir` stands, as far as can be told from here."""
+    """Return how the run in `folder` stands, as far as can be told from here."""
     try:
         found = read_json(folder / STATUS)
         refusal = newer(found)

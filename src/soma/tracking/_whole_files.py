@@ -1,4 +1,8 @@
-"""Reads the files of a run that are written whole, each into the type that it should hold."""
+"""Reads the files of a run that are written whole, each into the type that it should hold.
+
+Each function takes the run's directory, and raises `OSError` where the file cannot be read and
+`ValueError` where it holds something else.
+"""
 
 from dataclasses import replace
 from pathlib import Path
@@ -18,24 +22,39 @@ T = TypeVar("T")
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """Return what a run was started as; as all here, with an `OSError` or `ValueError` if not."""
+    """Return what a run was started as."""
     manifest = _read(folder / MANIFEST, None, Manifest)
     return replace(manifest, params=numbers_back(manifest.params))
 
 
 def read_graph(folder: Path) -> GraphRecord:
     """Return nodes and edges."""
-    return _read(folder / GRAPH, None, GraphRecord)
+    graph = _read(folder / GRAPH, None, GraphRecord)
+    _check_ends([node.id for node in graph.nodes], [end for edge in graph.edges for end in edge])
+    return graph
 
 
 def read_modules(folder: Path) -> tuple[ModuleFlow, ...]:
     """Return what was executed inside the nodes."""
-    return _read(folder / MODULES, "modules", tuple[ModuleFlow, ...])
+    flows = _read(folder / MODULES, "modules", tuple[ModuleFlow, ...])
+    for flow in flows:
+        ends = [end for edge in flow.edges for end in (edge.source, edge.target)]
+        _check_ends([node.id for node in flow.nodes], ends)
+    return flows
 
 
 def read_diagnostics(folder: Path) -> tuple[Diagnostic, ...]:
     """Return what the compiler found."""
     return _read(folder / DIAGNOSTICS / COMPILE, "diagnostics", tuple[Diagnostic, ...])
+
+
+def _check_ends(nodes: list[str], ends: list[str]) -> None:
+    known = set(nodes)
+    if len(known) < len(nodes):
+        raise ValueError("two nodes in it have the same id")
+    for end in ends:
+        if end not in known:
+            raise ValueError(f"an edge in it ends at {end[:80]!r}, which is no node")
 
 
 def _read(path: Path, part: str | None, to: type[T]) -> T:

@@ -27,14 +27,14 @@ def module_diagram(name: str, module: nn.Module) -> Diagram:
     inside = f" in {parts} submodule{'' if parts == 1 else 's'}" if parts else ""
     return Diagram(
         title=name,
-        subtitle=f"{amount_of(module)} parameters{inside}",
+        subtitle=f"{_amount_of(module)} parameters{inside}",
         boxes=tuple(boxes),
         arrows=tuple(arrows),
         groups=tuple(groups),
     )
 
 
-def amount_of(module: nn.Module) -> str:
+def _amount_of(module: nn.Module) -> str:
     """Return how many parameters a module has, as people write it."""
     known = [one for one in module.parameters() if not is_lazy(one)]
     return amount(sum(one.numel() for one in known))
@@ -80,7 +80,7 @@ class _Parts:
 def _box(key: str, title: str, module: nn.Module, group: str | None) -> Box:
     told = " ".join(module.extra_repr().split())
     parameters = any(True for _ in module.parameters())
-    lines = [type(module).__name__, *([f"{amount_of(module)} θ"] if parameters else [])]
+    lines = [type(module).__name__, *([f"{_amount_of(module)} θ"] if parameters else [])]
     return Box(
         key=key,
         title=title,

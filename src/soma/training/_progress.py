@@ -21,16 +21,16 @@ class Progress:
     """Shows nothing; the classes below show something."""
 
     def started(self, event: TrainingStarted) -> None:
-        """The first step comes next."""
+        """Take note that the first step comes next."""
 
     def stepped(self, losses: Mapping[NodeId, Tensor]) -> None:
-        """A step has ended."""
+        """Take note that a step has ended, with the losses of the leaves."""
 
     def epoch_ended(self, event: EpochFinished) -> None:
-        """An epoch has ended, and its validation."""
+        """Take note that an epoch has ended, and its validation."""
 
     def finished(self) -> None:
-        """Nothing more comes."""
+        """Take note that nothing more comes, after an error too."""
 
 
 class Lines(Progress):

@@ -11,8 +11,9 @@ from soma.training._progress_notebook import NotebookLine, in_notebook
 def progress_for(wanted: bool | None) -> Progress:
     """Return what `Graph.fit(progress=wanted)` shows.
 
-    None draws a bar in a terminal and in a notebook, and nothing elsewhere; `SOMA_PROGRESS=0` in
-    the environment keeps everything silent.
+    None draws a bar in a terminal and in a notebook, and nothing elsewhere. True also writes
+    lines elsewhere, such as into a file of logs; False shows nothing. `SOMA_PROGRESS=0` in the
+    environment keeps everything silent.
     """
     stream: TextIO | None = sys.stderr
     if wanted is False or os.environ.get("SOMA_PROGRESS") == "0":

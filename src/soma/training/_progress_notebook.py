@@ -23,7 +23,7 @@ _LINE = """
 
 
 def in_notebook() -> bool:
-    """Does this process run the cells of a notebook?"""
+    """Whether this process runs the cells of a notebook."""
     shell = loaded("IPython")
     running = shell.get_ipython() if shell is not None else None
     return getattr(running, "kernel", None) is not None

@@ -5,7 +5,7 @@ from typing import Literal
 
 from soma.draw import Ink, text_width
 from soma.viz._chart import Chart, Panel, Style
-from soma.viz._words import fitted, lines_of
+from soma.viz._words import line_of, lines_of
 
 TITLE, SUBTITLE, SMALL = 16.0, 13.0, 11.0  # sizes of text
 MARGIN = 16.0
@@ -82,7 +82,7 @@ def laid_out(chart: Chart, width: float) -> Layout:
                     x=MARGIN + column * (across + GAP),
                     y=y,
                     width=across,
-                    title=fitted(panel.title, SUBTITLE, across, bold=True),
+                    title=line_of(panel.title, SUBTITLE, across, bold=True),
                     note=lines,
                     keys=keys,
                     top=y + head,
@@ -91,7 +91,7 @@ def laid_out(chart: Chart, width: float) -> Layout:
             )
         y += head + tall + foot + GAP
     height = y - GAP + MARGIN if places else y + LINE + MARGIN
-    title = fitted(chart.title, TITLE, inner, bold=True)
+    title = line_of(chart.title, TITLE, inner, bold=True)
     return Layout(width=width, height=height, title=title, note=note, places=tuple(places))
 
 
@@ -119,7 +119,7 @@ def _keys(panel: Panel, width: float) -> tuple[Key, ...]:
     keys: list[Key] = []
     x, row = 0.0, 0
     for name, ink, style in named:
-        text = fitted(name, SMALL, width - SIGN)
+        text = line_of(name, SMALL, width - SIGN)
         wide = SIGN + text_width(text, SMALL)
         if x and x + wide > width:
             x, row = 0.0, row + 1

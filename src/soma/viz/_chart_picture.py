@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from soma.draw import Line, Mark, Picture, Text
-from soma.viz._chart import Chart
+from soma.viz._chart import Chart, Panel
 from soma.viz._chart_layout import (
     LINE,
     MARGIN,
@@ -45,8 +45,17 @@ def chart_picture(chart: Chart, width: float = WIDTH) -> Picture:
 
 
 def _description(chart: Chart) -> str:
-    panels = [". ".join(filter(None, (panel.title, panel.note))) for panel in chart.panels]
-    return "; ".join(filter(None, panels)) or chart.note or chart.empty
+    """Say in words what there is to see, for those who do not."""
+    if not chart.panels:
+        return chart.note or chart.empty
+    return "; ".join(map(_panel_in_words, chart.panels))
+
+
+def _panel_in_words(panel: Panel) -> str:
+    drawn = [*(one.name for one in panel.series), *(one.name for one in panel.blocks)]
+    lanes = f"of {', '.join(panel.y.categories)}" if panel.y.categories else ""
+    contents = " ".join(filter(None, (", ".join(drawn), lanes)))
+    return ". ".join(filter(None, (panel.title, contents, panel.note)))
 
 
 def _lines(lines: tuple[str, ...], x: float, y: float) -> Iterator[Mark]:
@@ -71,7 +80,7 @@ def _key(key: Key, x: float, y: float) -> Iterator[Mark]:
         dashed = key.style == "dashed"
         yield Line(points=points, stroke=key.ink, thickness=2.5, dashed=dashed, title=key.name)
     else:
-        yield styled_block(x, y - 9, 14, 10, key.ink, key.style, key.name)
+        yield styled_block(x, y - 9, 14, 10, ink=key.ink, style=key.style, title=key.name)
         if key.style == "failed":
             yield Text(x=x + 7, y=y - 0.5, text="✕", size=SMALL, ink="page", anchor="middle")
     yield Text(x=x + SIGN, y=y, text=key.text, size=SMALL, ink="muted")

@@ -9,11 +9,11 @@ from html import escape
 from typing import Any
 
 from soma.draw import Ink, text_width
-from soma.viz._chart import Block, Blocks, Chart, Panel, Series
+from soma.viz._chart import Block, Blocks, Chart, Series
 from soma.viz._chart_layout import LINE, MARGIN, SMALL, SUBTITLE, TITLE, Place, laid_out
-from soma.viz._scale import Scale, clamped, scaled
+from soma.viz._scale import Scale, clamped, x_scale, y_scale
 from soma.viz._signs import signs
-from soma.viz._words import fitted
+from soma.viz._words import line_of
 
 _NARROWEST = 660.0  # pixels: words are cut to fit it, a wider page only gives more room
 _TEXT, _LINE, _GRID = "#77808c", "#808a96", "rgba(128,138,150,0.25)"
@@ -33,8 +33,7 @@ _INKS: dict[Ink, str] = {
     "series7": "#a18512",
     "series8": "#7b8593",
 }
-_DOT_SIGNS = {"line": "━", "dashed": "╍", "plain": "■", "hollow": "▨", "failed": "■"}
-_APART = 9.0  # pixels between signs
+_KEY_SIGNS = {"line": "━", "dashed": "╍", "plain": "■", "hollow": "▨", "failed": "■"}
 _SYMBOLS = {"NaN": "x-thin-open", "Infinity": "triangle-up", "-Infinity": "triangle-down"}
 
 
@@ -112,13 +111,12 @@ class _Page:
             self.write(place.x, place.y + SUBTITLE, f"<b>{inert(place.title)}</b>", SUBTITLE)
         for index, text in enumerate([*map(inert, place.note), *_key_rows(place)]):
             self.write(place.x, place.baseline + LINE * index, text, SMALL)
-        values = [value for line in panel.series for value in line.y]
-        down = scaled(panel.y, values, 5, rounded=True)
-        names = [fitted(tick.label, SMALL, place.width * 0.3) for tick in down.ticks]
+        down = y_scale(panel)
+        names = [line_of(tick.label, SMALL, place.width * 0.3) for tick in down.ticks]
         widest = max((text_width(name, SMALL) for name in names), default=0.0)
         # Plotly writes numbers in its own way, and others when zoomed.
         indent = widest + 14 if panel.y.kind == "category" else max(widest + 14, 52.0)
-        across = scaled(panel.x, _along(panel), max(2, int((place.width - indent) / 64)))
+        across = x_scale(panel, place.width - indent)
         left, right = place.x + indent, place.x + place.width - 6
         self.layout[f"xaxis{number}"] = _axis(across, [tick.label for tick in across.ticks]) | {
             "domain": [self.right(left), self.right(right)],
@@ -140,14 +138,14 @@ class _Page:
         for group in panel.blocks:
             self.traces.append(_bars(group, across, right - left, number))
         for line in panel.series:
-            self.traces += _lines(line, across, down, _APART / (right - left), number)
+            self.traces += _lines(line, across, down, right - left, number)
 
 
 def _key_rows(place: Place) -> list[str]:
     """Return the rows of a legend, each sign in its colour."""
     rows: dict[int, list[str]] = {}
     for key in place.keys:
-        sign = f'<span style="color:{_INKS[key.ink]}">{_DOT_SIGNS[key.style]}</span>'
+        sign = f'<span style="color:{_INKS[key.ink]}">{_KEY_SIGNS[key.style]}</span>'
         rows.setdefault(key.row, []).append(f"{sign} {inert(key.text)}")
     return ["&nbsp;&nbsp;&nbsp;".join(row) for row in rows.values()]
 
@@ -191,11 +189,6 @@ def _axis(scale: Scale, names: list[str]) -> dict[str, Any]:
     return common
 
 
-def _along(panel: Panel) -> list[float]:
-    along = [value for line in panel.series for value in line.x]
-    return along + [end for group in panel.blocks for b in group.blocks for end in (b.start, b.end)]
-
-
 def _bars(group: Blocks, across: Scale, width: float, number: str) -> dict[str, Any]:
     ink = _INKS[group.ink]
     hollow = group.style == "hollow"
@@ -235,7 +228,7 @@ def _fitting(block: Block, across: Scale, width: float) -> str:
 
 
 def _lines(
-    line: Series, across: Scale, down: Scale, apart: float, number: str
+    line: Series, across: Scale, down: Scale, width: float, number: str
 ) -> list[dict[str, Any]]:
     """Return a trace of the numbers, and one of the signs where there is none."""
     common = {
@@ -257,7 +250,7 @@ def _lines(
         "marker": {"size": 4},
         "hovertext": [_hover(f"{line.name}\n{y:.6g} at {x:g}") for x, y in points],
     }
-    odd = signs(line, across, apart)
+    odd = signs(line, across, width)
     if not odd:
         return [numbers]
     marker = {

@@ -1,10 +1,9 @@
 """The picture of a module's inside, as it was executed."""
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from soma.core._module_flow import FlowEdge, FlowNode, ModuleFlow
-from soma.draw import Arrow, Box, Diagram, Group, Sample, amount, diagram_picture, svg
+from soma.core import FlowEdge, FlowNode, ModuleFlow
+from soma.draw import Arrow, Box, Diagram, Group, Sample, amount, counted, diagram_picture, svg
 from soma.viz._graph_picture import UNNOTED, NodeNote, badges, outline, weights
 
 
@@ -109,9 +108,8 @@ def _share(share: float) -> str:
 
 
 def _subtitle(flow: ModuleFlow) -> str:
-    counts = Counter(node.path for node in flow.nodes if node.kind == "module")
-    modules = "1 submodule" if len(counts) == 1 else f"{len(counts):,} submodules"
-    calls = "1 call" if flow.calls == 1 else f"{flow.calls:,} calls"
+    called = {node.path for node in flow.nodes if node.kind == "module"}
+    modules, calls = counted(len(called), "submodule"), counted(flow.calls, "call")
     said = [f"{amount(flow.parameters)} parameters in {modules}", f"{calls} traced"]
     if 0 < flow.trainable < flow.parameters:
         said.insert(1, f"{amount(flow.trainable)} train")

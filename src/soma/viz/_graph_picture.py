@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from soma.core import NodeId
-from soma.draw import Arrow, Badge, Box, Diagram, Ink, Sample, amount, diagram_picture, svg
-from soma.tracking._graph_record import GraphRecord, NodeRecord
+from soma.draw import Arrow, Badge, Box, Diagram, Ink, Sample, amount, counted, diagram_picture, svg
+from soma.tracking import GraphRecord, NodeRecord
 from soma.viz._durations import duration
 
 
@@ -108,8 +108,7 @@ def _told(node: NodeRecord, note: NodeNote) -> Iterator[str]:
 
 
 def _subtitle(record: GraphRecord, notes: Mapping[NodeId, NodeNote]) -> str:
-    count = len(record.nodes)
-    said = ["1 node" if count == 1 else f"{count:,} nodes"]
+    said = [counted(len(record.nodes), "node")]
     parameters = sum(node.parameters or 0 for node in record.nodes)
     if parameters:
         said.append(f"{amount(parameters)} parameters")

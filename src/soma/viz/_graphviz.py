@@ -1,8 +1,8 @@
 """A graph as DOT text, for Graphviz and all that reads its language."""
 
-from soma.core._module_flow import ModuleFlow
+from soma.core import ModuleFlow
 from soma.draw import Box
-from soma.tracking._graph_record import GraphRecord
+from soma.tracking import GraphRecord
 from soma.viz._mermaid import encoded, plain_diagram
 
 

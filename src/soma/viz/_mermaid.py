@@ -1,8 +1,8 @@
 """A graph as Mermaid text, for places that draw it: GitHub, GitLab, many wikis."""
 
-from soma.core._module_flow import ModuleFlow
-from soma.draw import Box, Diagram, printable
-from soma.tracking._graph_record import GraphRecord
+from soma.core import ModuleFlow
+from soma.draw import Box, Diagram, one_line
+from soma.tracking import GraphRecord
 from soma.viz._flow_picture import flow_diagram
 from soma.viz._graph_picture import graph_diagram
 
@@ -34,7 +34,7 @@ def encoded(text: str, before: str) -> str:
     """Return `text` with a numeric entity for each sign that could mean something."""
     return "".join(
         char if char.isalnum() or char in _PLAIN else f"{before}{ord(char)};"
-        for char in printable(" ".join(text.split()))
+        for char in one_line(text)
     )
 
 

@@ -8,12 +8,11 @@ from typing import NamedTuple
 from soma.draw import Dot, Ink, Line, Mark, Point, Rectangle, Text, text_width
 from soma.viz._chart import Block, Blocks, Series, Style
 from soma.viz._chart_layout import SMALL, Place
-from soma.viz._scale import Scale, scaled
+from soma.viz._scale import Scale, x_scale, y_scale
 from soma.viz._signs import Sign, signs
-from soma.viz._words import fitted
+from soma.viz._words import line_of
 
 _SIGNS = {"NaN": "✕", "Infinity": "▲", "-Infinity": "▼"}
-_APART = 9.0  # pixels between signs, so that each can be told
 
 
 class _Field(NamedTuple):
@@ -41,13 +40,12 @@ class _Field(NamedTuple):
 def plotted(place: Place) -> Iterator[Mark]:
     """Draw axes, grid, lines and blocks of a panel."""
     panel = place.panel
-    heights = [value for line in panel.series for value in line.y]
-    y = scaled(panel.y, heights, 5, rounded=True)
+    y = y_scale(panel)
     lanes = panel.y.kind == "category"
     most = place.width * 0.3 if lanes else place.width * 0.5
-    names = [fitted(tick.label, SMALL, most) for tick in y.ticks]
+    names = [line_of(tick.label, SMALL, most) for tick in y.ticks]
     left = place.x + max((text_width(name, SMALL) for name in names), default=0.0) + 10
-    x = _x_scale(place, left)
+    x = x_scale(panel, place.x + place.width - left)
     spare = text_width(x.ticks[-1].label, SMALL) / 2 if x.ticks else 0.0
     right = place.x + place.width - max(8.0, spare)
     field = _Field(x, y, left, right, place.top, place.bottom)
@@ -58,15 +56,6 @@ def plotted(place: Place) -> Iterator[Mark]:
     yield from _words(panel.blocks, field)
     for line in panel.series:
         yield from _line(line, field)
-
-
-def _x_scale(place: Place, left: float) -> Scale:
-    panel = place.panel
-    values = [value for line in panel.series for value in line.x]
-    values += [
-        end for group in panel.blocks for one in group.blocks for end in (one.start, one.end)
-    ]
-    return scaled(panel.x, values, max(2, int((place.x + place.width - left) / 64)))
 
 
 def _axes(field: _Field, names: list[str], place: Place) -> Iterator[Mark]:
@@ -84,12 +73,12 @@ def _axes(field: _Field, names: list[str], place: Place) -> Iterator[Mark]:
     for tick in field.x.ticks:
         x = field.across(tick.value)
         yield Line(points=((x, field.bottom), (x, field.bottom + 4)), stroke="line")
-        label = fitted(tick.label, SMALL, max(room - 4, 40))
+        label = line_of(tick.label, SMALL, max(room - 4, 40))
         y = field.bottom + 16
         yield Text(x=x, y=y, text=label, size=SMALL, ink="muted", anchor="middle")
     if field.x.title:
         middle = (field.left + field.right) / 2
-        title = fitted(field.x.title, SMALL, field.right - field.left)
+        title = line_of(field.x.title, SMALL, field.right - field.left)
         y = field.bottom + 32
         yield Text(x=middle, y=y, text=title, size=SMALL, ink="muted", anchor="middle")
 
@@ -104,7 +93,7 @@ def _line(line: Series, field: _Field) -> Iterator[Mark]:
             yield from _stretch(stretch, line)
             stretch = []
     yield from _stretch(stretch, line)
-    for sign in signs(line, field.x, _APART / (field.right - field.left)):
+    for sign in signs(line, field.x, field.right - field.left):
         yield from _sign(line, sign, field)
 
 
@@ -145,7 +134,14 @@ def _block(one: Block, group: Blocks, field: _Field) -> Rectangle:
     start, end = _ends(one, field)
     middle = field.down(one.lane)
     return styled_block(
-        start, middle - 8, end - start, 16, group.ink, group.style, one.tooltip, one.strength
+        start,
+        middle - 8,
+        end - start,
+        16,
+        ink=group.ink,
+        style=group.style,
+        title=one.tooltip,
+        strength=one.strength,
     )
 
 
@@ -154,6 +150,7 @@ def styled_block(
     y: float,
     width: float,
     height: float,
+    *,
     ink: Ink,
     style: Style,
     title: str,

@@ -21,6 +21,7 @@ from soma.viz._node_timings import NodeTiming, node_timings
 from soma.viz._notes import flow_notes, graph_notes
 from soma.viz._record_text import flow_text, record_text
 from soma.viz.figures import gantt_chart, gantt_info, metrics_chart, metrics_info
+from soma.viz.report import report_html
 
 _HEALTH = "diagnostics/health.json"  # an object with a list of mappings, `flags`
 
@@ -77,6 +78,16 @@ class RunView:
     def manifest(self) -> Manifest:
         """What it was started as: kind, tags, params and the machine."""
         return self._record.manifest
+
+    @property
+    def kind(self) -> str:
+        """What was done in it, as it was started."""
+        return self._record.manifest.kind
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """What it was started with."""
+        return self._record.manifest.params
 
     def events(self) -> list[dict[str, Any]]:
         """Return what happened, in order, each a mapping with `event` for its kind."""
@@ -159,6 +170,19 @@ class RunView:
             NotRecorded: no number was logged under a name.
         """
         return Figure(metrics_chart(metrics_info(self._record, names, log)))
+
+    def to_html(self, *, plotly: bool = False, static: bool = False) -> str:
+        """Return all of the run as one page of HTML that asks nothing of the network.
+
+        Args:
+            plotly: put the installed Plotly into the page, and draw its figures with it.
+            static: write no script at all.
+
+        Raises:
+            InvalidInput: both came together.
+            MissingExtra: Plotly is not installed.
+        """
+        return report_html(self._record, self.health_flags(), plotly=plotly, static=static)
 
     def __repr__(self) -> str:
         return f"RunView({printable(self.id)!r}, {self.state})"

@@ -4,11 +4,14 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from soma.viz._chart import Axis
+from soma.viz._chart import Axis, Panel
 from soma.viz._durations import unit_of
 
+_TICK_WIDTH = 64  # pixels of the x axis for each tick
+_Y_TICKS = 5
 _MINUS = "\N{MINUS SIGN}"
 _HUGE = 1e300  # beyond it a range may not be a float any more
+_TINY = 1e-300  # the same for a log scale
 _LARGE = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
@@ -37,6 +40,19 @@ class Scale:
         if self.axis.kind == "log":
             low, high, value = math.log10(low), math.log10(high), math.log10(value)
         return min(1.0, max(0.0, (clamped(value) - low) / (high - low)))
+
+
+def x_scale(panel: Panel, width: float) -> Scale:
+    """Return the scale of a panel's x axis that is `width` pixels long."""
+    values = [value for line in panel.series for value in line.x]
+    values += (end for group in panel.blocks for b in group.blocks for end in (b.start, b.end))
+    return scaled(panel.x, values, max(2, int(width / _TICK_WIDTH)))
+
+
+def y_scale(panel: Panel) -> Scale:
+    """Return the scale of a panel's y axis, which ends at ticks."""
+    values = [value for line in panel.series for value in line.y]
+    return scaled(panel.y, values, _Y_TICKS, rounded=True)
 
 
 def scaled(axis: Axis, values: Iterable[float], most: int, *, rounded: bool = False) -> Scale:
@@ -136,7 +152,7 @@ def _seconds(axis: Axis, low: float, high: float, most: int) -> Scale:
 
 
 def _log(axis: Axis, low: float, high: float, most: int) -> Scale:
-    first = math.floor(math.log10(low) + 1e-9)
+    first = math.floor(math.log10(max(low, _TINY)) + 1e-9)
     last = max(first + 1, math.ceil(math.log10(high) - 1e-9))
     every = max(1, math.ceil((last - first) / most))
     ticks = tuple(Tick(10.0**power, _power(power)) for power in range(first, last + 1, every))

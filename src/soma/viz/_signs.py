@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple
 from soma.viz._chart import Series
 from soma.viz._scale import Scale
 
+_APART = 9.0  # pixels between signs, so that each can be told from the next
 Kind = Literal["NaN", "Infinity", "-Infinity"]
 
 
@@ -17,12 +18,14 @@ class Sign(NamedTuple):
     at_top: bool
 
 
-def signs(line: Series, across: Scale, apart: float) -> list[Sign]:
-    """Return the signs of a series that stand at least `apart` from each other.
+def signs(line: Series, across: Scale, width: float) -> list[Sign]:
+    """Return the signs of a series, without those that would touch another of their kind.
 
     Args:
-        apart: a share of the axis.
+        across: the x axis.
+        width: of the plot, in pixels.
     """
+    apart = _APART / width
     found: list[Sign] = []
     last: dict[Kind, float] = {}
     for x, y in zip(line.x, line.y, strict=True):

@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from soma.draw import Ink
+from soma.draw import Ink, counted
 from soma.errors import NotRecorded, did_you_mean, listing
 from soma.tracking import RunRecord
 from soma.viz._chart import Axis, Chart, Panel, Series
@@ -102,7 +102,7 @@ def _remark(curve: Curve, alone: bool) -> str:
     name = "" if alone else f" of {curve.name}"
     parts = []
     if curve.odd:
-        many = "1 point" if curve.odd == 1 else f"{curve.odd:,} points"
+        many = counted(curve.odd, "point")
         first = "at" if curve.odd == 1 else "first at"
         parts.append(f"{many}{name} not finite, {first} step {curve.first_odd:g}.")
     if len(curve.steps) < curve.logged:
@@ -119,10 +119,7 @@ def _family(name: str) -> str:
 
 
 def _curve(record: RunRecord, name: str) -> Curve:
-    points = [
-        (float(index if point["step"] is None else point["step"]), float(point["value"]))
-        for index, point in enumerate(record.metric_series(name))
-    ]
+    points = [(float(point["step"]), float(point["value"])) for point in record.metric_series(name)]
     points.sort(key=lambda point: point[0])
     values = [value for _, value in points]
     odd = [step for step, value in points if not math.isfinite(value)]

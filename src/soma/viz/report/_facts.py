@@ -1,0 +1,78 @@
+"""What a report is made of: all that is read of a run, read once."""
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from soma.core import Diagnostic, ModuleFlow, NodeId
+from soma.tracking import (
+    CacheActivity,
+    GraphRecord,
+    Manifest,
+    RunRecord,
+    Standing,
+    Timing,
+)
+from soma.viz._graph_picture import NodeNote
+from soma.viz._node_timings import NodeTiming, node_timings
+from soma.viz._notes import graph_notes
+from soma.viz.figures import GanttInfo, MetricsInfo, gantt_info
+from soma.viz.report._curves import report_curves
+
+Flag = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """One run, as its directory told it at one moment."""
+
+    id: str
+    made_at: float  # seconds since 1970
+    manifest: Manifest
+    standing: Standing
+    graph: GraphRecord | None
+    modules: tuple[ModuleFlow, ...]
+    diagnostics: tuple[Diagnostic, ...]
+    turns: tuple[Timing, ...]
+    timings: dict[NodeId, NodeTiming]
+    activity: dict[NodeId, CacheActivity]
+    notes: dict[NodeId, NodeNote]
+    flags: tuple[Flag, ...]  # of health
+    curves: MetricsInfo
+    gantt: GanttInfo
+    happened: Counter[str]  # how many events there are of each kind
+
+    @property
+    def length(self) -> float | None:
+        """Seconds from the beginning to the end, or to now; None where nobody knows."""
+        ended = self.standing.ended_at
+        if ended is None and self.standing.state == "running":
+            ended = self.made_at
+        if ended is None or ended < self.manifest.created_at:
+            return None
+        return ended - self.manifest.created_at
+
+
+def facts_of(record: RunRecord, flags: Iterable[Flag]) -> Facts:
+    """Return what there is to tell; what cannot be read is empty."""
+    flagged = tuple(flags)
+    turns = tuple(record.timings())
+    return Facts(
+        id=record.id,
+        made_at=time.time(),
+        manifest=record.manifest,
+        standing=record.standing(),
+        graph=record.graph(),
+        modules=record.modules(),
+        diagnostics=record.diagnostics(),
+        turns=turns,
+        timings={one.node: one for one in node_timings(turns)},
+        activity={one.node: one for one in record.cache_activity()},
+        notes=graph_notes(record, flagged),
+        flags=flagged,
+        curves=report_curves(record),
+        gantt=gantt_info(record),
+        happened=Counter(event["event"] for event in record.events()),
+    )

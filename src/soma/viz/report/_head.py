@@ -1,0 +1,83 @@
+"""The head of a report: what the run was, how it stands, and its numbers at a glance."""
+
+import json
+from typing import Any, NamedTuple
+
+from markupsafe import Markup
+
+from soma.draw import shortened
+from soma.viz._durations import duration
+from soma.viz._node_timings import steps_timed
+from soma.viz._when import moment
+from soma.viz.report._facts import Facts
+from soma.viz.report._fill import fill
+
+_MOST_TAGS = 24
+_MOST_PARAMS = 200
+_MOST_VALUE = 300  # characters
+_SAID = {
+    "running": "The run was going on when this report was made; later ones hold more.",
+    "failed": "The run ended with an error.",
+    "interrupted": "The run was interrupted.",
+    "crashed": "The process ended without saying how. What it had written until then is below.",
+    "unreadable": "The run cannot be read. What could be is below.",
+}
+
+
+class Tile(NamedTuple):
+    """A number of a run, and what it counts."""
+
+    name: str
+    value: str
+    ink: str = "text"
+
+
+def head(facts: Facts) -> Markup:
+    """Return the head of the page."""
+    manifest, standing = facts.manifest, facts.standing
+    return fill(
+        "head.jinja",
+        name=manifest.name,
+        state=standing.state,
+        said=_SAID.get(standing.state, ""),
+        error=standing.error,
+        kind=manifest.kind,
+        tags=manifest.tags[:_MOST_TAGS],
+        more_tags=max(0, len(manifest.tags) - _MOST_TAGS),
+        id=facts.id,
+        started=moment(manifest.created_at),
+        length="" if facts.length is None else duration(facts.length),
+        params={
+            name: shortened(_told(value), _MOST_VALUE)
+            for name, value in [*manifest.params.items()][:_MOST_PARAMS]
+        },
+        more_params=max(0, len(manifest.params) - _MOST_PARAMS),
+        tiles=tiles(facts),
+    )
+
+
+def tiles(facts: Facts) -> list[Tile]:
+    """Return the numbers at a glance; those of the nodes only where any ran."""
+    found = []
+    if facts.turns:
+        failures = sum(turn.failed for turn in facts.turns)
+        found += [
+            Tile("node time", duration(sum(turn.seconds for turn in facts.turns))),
+            Tile("turns", f"{len(facts.turns):,}"),
+            Tile("cache hits", f"{sum(one.hits for one in facts.activity.values()):,}"),
+            Tile("cache misses", f"{sum(one.misses for one in facts.activity.values()):,}"),
+            Tile("failures", f"{failures:,}", "bad" if failures else "text"),
+        ]
+    if facts.happened["step"]:
+        steps, timed = facts.happened["step"], steps_timed(facts.turns)
+        found.append(Tile("steps", f"{steps:,}"))
+        if timed < steps:
+            found.append(Tile("steps timed", f"{timed:,}"))
+    logged = sum(curve.logged for group in facts.curves.groups for curve in group.curves)
+    if logged:
+        found.append(Tile("points logged", f"{logged:,}"))
+    return found
+
+
+def _told(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
