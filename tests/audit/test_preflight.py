@@ -2,6 +2,7 @@
 
 import itertools
 from copy import deepcopy
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -230,3 +231,22 @@ def test_the_report_reads_as_lines() -> None:
         "  warning  leak        it leaks\n"
         "                       = help: Look at axis 0."
     )
+
+
+def test_one_reason_is_told_once() -> None:
+    """Where every check fails alike, the others name the first."""
+    told = soma.preflight(mlp(6, 3), X.numpy(), Y, F.cross_entropy).checks
+
+    assert told[0].told.startswith("it failed: TypeError: ")
+    assert {check.told for check in told[1:]} == {"it failed as `reached` did"}
+    assert {check.outcome for check in told} == {"warning"}
+
+
+def test_a_notebook_shows_the_lines() -> None:
+    """Not the fields."""
+    told = Preflight("net", ())
+
+    shown: list[str] = []
+    told._repr_pretty_(SimpleNamespace(text=shown.append), cycle=False)
+
+    assert shown == [str(told)] == ["preflight of `net`: ready"]

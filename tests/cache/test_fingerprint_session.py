@@ -1,5 +1,6 @@
 """Within one session an identity follows what is changed, and is cheap where nothing is."""
 
+import copy
 import gc
 import importlib
 import sys
@@ -243,6 +244,16 @@ def test_many_threads_may_ask() -> None:
     [thread.join() for thread in threads]
 
     assert len(found) == 1
+
+
+def test_a_copy_leaves_the_code_as_it_is() -> None:
+    """Copying an instance, which notes something down in its class, is no edit."""
+    names = cell()
+    before = digest(names)
+    copy.deepcopy(names["F"]())
+
+    assert "__slotnames__" in vars(names["F"])
+    assert digest(names) == before
 
 
 def test_a_class_can_still_be_copied_to_another_process() -> None:

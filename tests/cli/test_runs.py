@@ -65,6 +65,24 @@ def test_runs_as_lines(root: Path) -> None:
     assert all(line.replace("\t", "").isprintable() for line in lines)
 
 
+@pytest.mark.process
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="needs a pseudo-terminal")
+def test_a_narrow_table_keeps_the_ids(root: Path) -> None:
+    """Other columns give way: an id is there to be typed again."""
+    ours, theirs = os.openpty()
+    subprocess.run(
+        [sys.executable, "-m", "soma", "runs", "--root", str(root)],
+        stdout=theirs,
+        check=True,
+        env=os.environ | {"TERM": "xterm-256color", "COLUMNS": "60"},
+    )
+    os.close(theirs)
+    output = os.read(ours, 100_000).decode()
+    os.close(ours)
+
+    assert all(id in output for id in ids(root))
+
+
 def test_a_broken_run_is_listed(root: Path) -> None:
     """It stands among the others as unreadable, and the command succeeds."""
     (root / "runs" / ids(root)[0] / "manifest.json").write_text("{")
@@ -96,7 +114,8 @@ def test_a_graph_in_each_form(form: str, opening: str, root: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "opening"), [("g.svg", "<svg"), ("g.mmd", "flowchart"), ("g.gv", "digraph")]
+    ("name", "opening"),
+    [("g.svg", "<svg"), ("g.mmd", "flowchart"), ("g.gv", "digraph"), ("g.txt", "graph"), ("g", "")],
 )
 def test_a_graph_into_a_file(name: str, opening: str, root: Path) -> None:
     """The suffix says the form."""
@@ -104,6 +123,16 @@ def test_a_graph_into_a_file(name: str, opening: str, root: Path) -> None:
 
     assert (result.exit_code, result.stdout) == (0, "")
     assert (root / name).read_text().startswith(opening)
+
+
+def test_a_picture_that_is_not_drawn(root: Path) -> None:
+    """A suffix of another format is refused, unless the form is given; nothing is written."""
+    into = ("graph", "last", "--root", root, "-o", root / "g.PNG")
+    refused = command(*into)
+
+    assert (refused.exit_code, (root / "g.PNG").exists()) == (2, False)
+    assert "use one of .txt, .svg, .mmd, .dot, .gv, or --format." in refused.stderr
+    assert command(*into, "--format", "svg").exit_code == 0
 
 
 def test_a_run_is_named_in_four_ways(root: Path) -> None:
@@ -211,3 +240,11 @@ def test_last_is_a_run_that_can_be_opened(root: Path, tmp_path_factory: Any) -> 
 
     assert ids(root)[0] == "linked"
     assert command("check", "last", "--root", root).output == "nothing is wrong\n"
+
+
+def test_a_run_is_found_by_its_name(root: Path) -> None:
+    """The newest of that name is meant."""
+    with soma.track_run("plain", root=root) as newer:
+        pass
+
+    assert json.loads(command("check", "plain", "--root", root, "--json").stdout)["run"] == newer.id

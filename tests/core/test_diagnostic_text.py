@@ -1,6 +1,7 @@
 """How a diagnostic looks in a terminal."""
 
 from textwrap import dedent
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -128,3 +129,12 @@ def test_no_name_can_break_the_text(message: str, node: str, drawn: list[str], h
 
     assert all(line == line.rstrip() and "\x1b" not in line for line in lines)
     assert all(line.startswith(("  |", "  = help:", "  -->", " " * 10)) for line in lines[1:])
+
+
+def test_a_notebook_shows_the_text() -> None:
+    """Not the fields."""
+    diagnostic = Diagnostic(level="note", code="x", node=None, message="m")
+    shown: list[str] = []
+    diagnostic._repr_pretty_(SimpleNamespace(text=shown.append), cycle=False)
+
+    assert shown == [str(diagnostic)]

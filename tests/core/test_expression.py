@@ -4,7 +4,7 @@ import pytest
 
 from soma import Graph
 from soma.errors import CompileError, NotAFilter
-from tests.core.filters import A, B, C, D, E, F, G
+from tests.core.filters import A, B, C, D, E, F, G, Scale
 
 
 def test_the_expression_reads_as_drawn() -> None:
@@ -44,6 +44,25 @@ def test_brackets_among_chains_change_nothing() -> None:
     right = Graph.somatize(A() >> (B() >> C()))
 
     assert set(left.edges()) == set(right.edges()) == {("a", "b"), ("b", "c")}
+
+
+def test_an_expression_is_shown_as_it_is_written() -> None:
+    """With the brackets that it needs."""
+    written = (A() >> B() | C()) >> Scale(2) >> (D() | E() | F())
+
+    assert repr(written) == "(A() >> B() | C()) >> Scale(factor=2) >> (D() | E() | F())"
+
+
+def test_a_long_expression_is_shown_from_its_beginning() -> None:
+    """However deep it is, or however often it holds a part."""
+    chain = doubled = A() >> B()
+    for _ in range(5000):
+        chain = A() >> chain
+        doubled = doubled >> doubled
+
+    assert repr(chain).startswith("A() >> A() >> A() >> ")
+    assert repr(chain).endswith("…")
+    assert len(repr(doubled >> B())) < 1000
 
 
 def test_to_and_collect_say_it_in_words() -> None:

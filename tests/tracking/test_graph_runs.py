@@ -139,6 +139,17 @@ def test_a_fit_is_told_epoch_by_epoch(tmp_path: Path) -> None:
     assert sum(one.phase == "train" for one in record.timings()) < 10
 
 
+def test_the_first_step_of_each_run_is_timed(tmp_path: Path) -> None:
+    """However many steps the graph has made before."""
+    x, y = torch.randn(8, 3), torch.randn(8, 1)
+    g = Graph.somatize(Dense(width=1))
+    for steps in (3, 2):
+        with g.track_run("test", root=tmp_path) as run:
+            g.fit(x, y, epochs=steps, batch_size=8, progress=False)
+
+        assert sum(one.phase == "train" for one in RunRecord(run.dir).timings()) == 1
+
+
 @pytest.mark.parametrize("ends", ["after", "by an error"])
 def test_modules_built_in_a_run_are_counted(tmp_path: Path, ends: str) -> None:
     """At the end, and already when training begins."""

@@ -60,6 +60,7 @@ _NOTES = frozenset(
         "__orig_bases__",
         "__parameters__",
         "__qualname__",
+        "__slotnames__",  # put there by the first copy or pickle of an instance
         "__static_attributes__",
         "__type_params__",
         "__weakref__",

@@ -22,7 +22,7 @@ def report(
 ) -> None:
     """Write RUN as one HTML file that asks nothing of the network.
 
-    RUN is an id, the beginning of one, `last`, or the path of a run directory. The file comes
+    RUN is an id, the beginning of one, a name, `last`, or the path of a directory. The file comes
     into the current folder and replaces an earlier one of its name.
     """
     from soma.errors import SomaError

@@ -15,7 +15,14 @@ _FOUND = 1  # the exit code of `check` that found something wrong
 _ROOT = ".soma"
 _LAST = "last"
 _FORMATS = ("text", "svg", "mermaid", "dot")
-_SUFFIXES = {".svg": "svg", ".mmd": "mermaid", ".dot": "dot", ".gv": "dot"}
+_SUFFIXES = {
+    "": "text",
+    ".txt": "text",
+    ".svg": "svg",
+    ".mmd": "mermaid",
+    ".dot": "dot",
+    ".gv": "dot",
+}
 
 _NAMES = ("state", "name", "kind", "started", "took", "id")
 
@@ -64,18 +71,21 @@ def runs(root: str, form: Form) -> None:
 def graph(run: str, node: str | None, wanted: str | None, output: str | None, root: str) -> None:
     """Draw the graph of RUN with what happened to each node.
 
-    RUN is an id, the beginning of one, `last`, or the path of a run directory.
+    RUN is an id, the beginning of one, a name, `last`, or the path of a directory.
     """
     from soma.viz import RunView
 
     view = RunView(run_folder(run, root))
-    suffix = Path(output or "").suffix.lower()
+    form = wanted or _SUFFIXES.get(Path(output or "").suffix.lower())
+    if form is None:
+        known = ", ".join(filter(None, _SUFFIXES))
+        raise Refused(f"the suffix of {output} names no format; use one of {known}, or --format.")
     draw: Callable[[str | None], str] = {
         "text": view.to_text,
         "svg": view.to_svg,
         "mermaid": view.to_mermaid,
         "dot": view.to_graphviz,
-    }[wanted or _SUFFIXES.get(suffix, "text")]
+    }[form]
     try:
         drawing = draw(node)
     except SomaError as error:
@@ -93,7 +103,7 @@ def graph(run: str, node: str | None, wanted: str | None, output: str | None, ro
 def check(run: str, root: str, form: Form) -> None:
     """List what is wrong with the directory of RUN; exit with 1 if anything is.
 
-    RUN is an id, the beginning of one, `last`, or the path of a run directory.
+    RUN is an id, the beginning of one, a name, `last`, or the path of a directory.
     """
     from soma.tracking import check_run
 
@@ -116,13 +126,15 @@ def run_folder(run: str, root: str) -> Path:
         if not is_folder(run):
             raise Refused(f"there is no run directory at {run}.")
         return Path(run).absolute()
-    known = [record.id for record in run_records(root)]
+    records = run_records(root)
+    known = [record.id for record in records]
     if run == _LAST:
         for one in known:
             with suppress(ValueError):  # a link to elsewhere is listed, and is not the last run
                 return below(Path(root) / "runs", one)
     found = [one for one in known if one == run]
     found = found or [one for one in known if one.startswith(run)]
+    found = found or [record.id for record in records if record.name == run][:1]
     if len(found) > 1:
         raise Refused(f"{len(found)} runs below {root} begin with {run}; type more of it.")
     if not found:

@@ -100,7 +100,9 @@ def _draw(rows: Sequence[Row], names: Row) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(*names, show_header=bool(names))
+    table = Table(show_header=bool(names))
+    for name in names:
+        table.add_column(name, no_wrap=name == "id")  # whole, for the next command
     if not names:
         for style in ("bold", ""):
             table.add_column(style=style)

@@ -4,7 +4,7 @@
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from soma.core._diagnostic_text import render
 from soma.core._topology import NodeId
@@ -43,6 +43,10 @@ class Diagnostic:
     remarks: tuple[str, ...] = ()
     labels: tuple[Label, ...] = ()
     help: str | None = None
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """Show the text, in a notebook, instead of the fields."""
+        printer.text(str(self))
 
     def __str__(self) -> str:
         return render(self)

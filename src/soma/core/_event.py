@@ -105,6 +105,7 @@ class Listeners:
         self.events: list[Listener] = []
         self.taps: list[Tap] = []
         self.watchers: list[Watcher] = []
+        self.joined = 0  # listeners so far, those that left included
 
     def __bool__(self) -> bool:
         return bool(self.events or self.taps)
@@ -133,6 +134,7 @@ class Listeners:
         """Listen inside a `with`: events to `listener`, every node's output to `tap`."""
         if listener is not None:
             self.events.append(listener)
+            self.joined += 1
         if tap is not None:
             self.taps.append(tap)
         if watcher is not None:

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 
 from soma.errors import NotAFilter
 
+_SPELLED = 50  # words, operators and brackets of a `repr`
+
 
 class Composable:
     """Anything that may stand in an expression: a filter, a graph, an expression."""
@@ -61,6 +63,9 @@ class Chain(Expression):
         self.left = left
         self.right = right
 
+    def __repr__(self) -> str:
+        return _spelled(self)
+
 
 class Fork(Expression):
     """Several parts side by side."""
@@ -69,6 +74,9 @@ class Fork(Expression):
 
     def __init__(self, parts: tuple[Composable, ...]) -> None:
         self.parts = parts
+
+    def __repr__(self) -> str:
+        return _spelled(self)
 
 
 def as_composable(value: object, where: str) -> Composable:
@@ -88,6 +96,26 @@ def as_composable(value: object, where: str) -> Composable:
         f"a `{type(value).__name__}` stands {where}; a filter, a graph or an expression of them "
         f"is wanted. {_way_in(value)}"
     )
+
+
+def _spelled(expression: Expression) -> str:
+    """Return an expression as it may be written, from its beginning."""
+    words: list[str] = []
+    todo: list[object] = [expression]
+    while todo:
+        if len(words) > _SPELLED:
+            return "".join([*words, "…"])
+        part = todo.pop()
+        if isinstance(part, str):
+            words.append(part)
+        elif isinstance(part, Chain):
+            for side in (part.right, " >> ", part.left):
+                todo += [")", side, "("] if isinstance(side, Fork) else [side]
+        elif isinstance(part, Fork):
+            todo += [other for each in reversed(part.parts) for other in (each, " | ")][:-1]
+        else:
+            words.append(repr(part))
+    return "".join(words)
 
 
 def _way_in(value: object) -> str:

@@ -21,7 +21,8 @@ from soma.training._calls import (
 from soma.training._filter import DifferentiableFilter
 from soma.training._prefix import Prefix, frontier, prefix_nodes, stamp
 
-# With listeners on, one training forward in this many tells what its nodes took.
+# One training forward in this many tells what its nodes took: the first that a listener hears,
+# the 65th and so on.
 SAMPLED_EVERY = 64
 
 
@@ -31,7 +32,8 @@ class TrainingRun:
     def __init__(self, runner: Runner) -> None:
         self.runner = runner
         self._listeners = runner.listeners
-        self._forwards = 0
+        self._forwards = 0  # since the last listener came
+        self._joined = 0
 
     def forward(self, x: object) -> tuple[object, Extras]:
         """Return `(output, aux_by_node)`."""
@@ -47,6 +49,8 @@ class TrainingRun:
         if listeners.watchers:
             program = watched(program, listeners)
         if listeners.events or listeners.taps:
+            if listeners.joined != self._joined:
+                self._forwards, self._joined = 0, listeners.joined
             self._forwards += 1
             if listeners.taps or self._forwards % SAMPLED_EVERY == 1:
                 output = run_observed(program, inputs, aux, "train", runner.name, listeners)

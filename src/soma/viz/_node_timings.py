@@ -1,5 +1,6 @@
 """How long each node took in a run, over all its turns."""
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -26,6 +27,11 @@ def node_timings(timings: Iterable[Timing]) -> list[NodeTiming]:
     for one in sorted(timings, key=lambda one: one.start):
         turns.setdefault(one.node, []).append(one)
     return [_summed(node, ones) for node, ones in turns.items()]
+
+
+def steps_timed(timings: Iterable[Timing]) -> int:
+    """Return at how many steps of a training the nodes were timed; most steps are not."""
+    return max(Counter(one.node for one in timings if one.phase == "train").values(), default=0)
 
 
 def _summed(node: NodeId, turns: list[Timing]) -> NodeTiming:

@@ -94,6 +94,16 @@ class RunView:
         """What it was started as: kind, tags, params and the machine."""
         return self._record.manifest
 
+    @property
+    def kind(self) -> str:
+        """What was done in it, as it was started."""
+        return self._record.manifest.kind
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """What it was started with."""
+        return self._record.manifest.params
+
     def events(self) -> list[dict[str, Any]]:
         """Return what happened, in order, each a mapping with `event` for its kind."""
         return self._record.events()

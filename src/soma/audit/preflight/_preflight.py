@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from soma.audit.preflight._check import Check
 from soma.audit.preflight._depth import check_depth
@@ -39,6 +40,10 @@ class Preflight:
         """Whether no check warns."""
         return all(check.outcome != "warning" for check in self.checks)
 
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """Show the lines, in a notebook, instead of the fields."""
+        printer.text(str(self))
+
     def __str__(self) -> str:
         warnings = sum(check.outcome == "warning" for check in self.checks)
         head = "ready" if not warnings else f"{warnings} warning{'s' if warnings > 1 else ''}"
@@ -57,12 +62,15 @@ class Preflight:
 
 def run_preflight(subject: Subject, x: object, y: object) -> Preflight:
     """Run every check on a copy of its own; a check that cannot be made says why."""
-    found = []
+    found: list[Check] = []
+    failed: dict[str, str] = {}
     for name, check in CHECKS.items():
         with generators_kept():
             try:
                 found.append(check(subject.copy(), x, y))
             except Exception as error:
                 reason = f"{type(error).__name__}: {error}"
-                found.append(Check(name=name, outcome="warning", told=f"it failed: {reason}"))
+                first = failed.setdefault(reason, name)
+                told = f"it failed: {reason}" if first == name else f"it failed as `{first}` did"
+                found.append(Check(name=name, outcome="warning", told=told))
     return Preflight(subject.name, tuple(found))

@@ -7,6 +7,7 @@ from markupsafe import Markup
 
 from soma.draw import shortened
 from soma.viz._durations import duration
+from soma.viz._node_timings import steps_timed
 from soma.viz._when import moment
 from soma.viz.figures import faults_of
 from soma.viz.report._facts import Facts
@@ -72,7 +73,10 @@ def tiles(facts: Facts) -> list[Tile]:
         wrong = len(faults_of(facts.verdict))
         found.append(Tile("health findings", f"{wrong:,}", "warning" if wrong else "good"))
     if facts.happened["step"]:
-        found.append(Tile("steps", f"{facts.happened['step']:,}"))
+        steps, timed = facts.happened["step"], steps_timed(facts.turns)
+        found.append(Tile("steps", f"{steps:,}"))
+        if timed < steps:
+            found.append(Tile("steps timed", f"{timed:,}"))
     logged = sum(curve.logged for group in facts.curves.groups for curve in group.curves)
     if logged:
         found.append(Tile("points logged", f"{logged:,}"))
