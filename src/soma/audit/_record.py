@@ -3,13 +3,23 @@
 A crash loses the last second at most; what is in the file can be judged again without torch.
 """
 
-from dataclasses import fields
+from collections.abc import Sequence
+from dataclasses import fields, replace
 from time import monotonic
 
-from soma.health import AuditReport, Measurements, Series, Thresholds, Unit, measurements_to_rows
+from soma.health import (
+    AuditReport,
+    ChannelSnapshot,
+    Measurements,
+    Series,
+    Thresholds,
+    Unit,
+    measurements_to_rows,
+)
 from soma.tracking import RowFile, Run
 
 _SECONDS = 1.0  # between two writes
+_MANY = 500_000  # channels, about 12 MB; for each doubling, half as many snapshots are kept
 _FILE, _HEALTH = "audit.jsonl", "health.json"
 
 
@@ -23,6 +33,8 @@ class AuditRecord:
         self._units: dict[str, Unit] = {}
         self._written: dict[object, int] = {}  # how much of each list is in the file
         self._steps = 0
+        self._writes = 0
+        self._kept = 0  # channels in all snapshots that are in the file
         self._due = monotonic() + _SECONDS
         run.attempt(self._open)
 
@@ -51,28 +63,33 @@ class AuditRecord:
         self._file = self._run.diagnostics_file(_FILE)
 
     def _write_all_but_last(self) -> None:
-        self._write(len(self._measurements.steps) - 1)
+        self._writes += 1
+        self._write(len(self._measurements.steps) - 1, seldom=self._writes.bit_count() == 1)
 
     def _finish(self) -> None:
-        self._write(len(self._measurements.steps))
+        self._write(len(self._measurements.steps), seldom=True)
         if self._file is not None:
             self._file.close()
 
-    def _write(self, end: int) -> None:
+    def _write(self, end: int, *, seldom: bool) -> None:
         if self._file is None or end < self._steps:
             return
-        for row in measurements_to_rows(self._news(end)):
+        for row in measurements_to_rows(self._news(end, seldom=seldom)):
             self._file.append(row)
 
-    def _news(self, end: int) -> Measurements:
-        """Return what is new in the first `end` steps."""
+    def _news(self, end: int, *, seldom: bool) -> Measurements:
+        """Return what is new in the first `end` steps.
+
+        Args:
+            seldom: what replaces what was written before, and is large, too.
+        """
         measured = self._measurements
         last = measured.steps[end - 1].step if end else -1
         news = Measurements(
             units={id: unit for id, unit in measured.units.items() if self._units.get(id) != unit},
             steps=measured.steps[self._steps : end],
-            correlation=measured.correlation,
-            correlation_channels=measured.correlation_channels,
+            correlation=measured.correlation if seldom else {},
+            correlation_channels=measured.correlation_channels if seldom else {},
             every=measured.every,
             notes=list(measured.notes),
         )
@@ -90,7 +107,12 @@ class AuditRecord:
             begin, at = self._written.get(unit, 0), len(snapshots)
             while at > begin and snapshots[at - 1].step > last:
                 at -= 1
-            news.channels[unit] = snapshots[begin:at]
+            stride = 1 << (self._kept // _MANY).bit_length()
+            kept = [
+                one for place, one in enumerate(snapshots[begin:at], begin) if not place % stride
+            ]
+            self._kept += sum(len(one.largest) for one in kept)
+            news.channels[unit] = [_short(one) for one in kept]
             self._written[unit] = at
         begin = self._written.get("origins", 0)
         news.origins = measured.origins[begin:]
@@ -103,3 +125,17 @@ class AuditRecord:
             at -= 1
         self._written[key] = at
         return Series(steps=series.steps[begin:at], values=series.values[begin:at])
+
+
+def _short(snapshot: ChannelSnapshot) -> ChannelSnapshot:
+    """Return a snapshot with five digits of each number: no rule looks closer."""
+    return replace(
+        snapshot,
+        largest=_rounded(snapshot.largest),
+        deviation=_rounded(snapshot.deviation),
+        gradient=_rounded(snapshot.gradient),
+    )
+
+
+def _rounded(values: Sequence[float]) -> list[float]:
+    return [float(f"{value:.5g}") for value in values]

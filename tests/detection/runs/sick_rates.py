@@ -47,6 +47,8 @@ class Priced(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.encode, self.decode = dense(12, 16, 4), dense(4, 16, 12)
+        with torch.no_grad():
+            self.encode.out.weight.mul_(3)
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         code = self.encode(x)
@@ -240,7 +242,7 @@ RUNS = (
         build=Priced,
         data=sines(),
         losses=(priced(100.0),),
-        optimizers=sgd(0.02),
+        optimizers=sgd(0.005),
         steps=160,
         graph=False,
         labels=(Label(unit="net/encode", flag="COLLAPSE", also=("net/encode.out",)),),
