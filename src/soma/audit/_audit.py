@@ -1,6 +1,7 @@
 """`Audit`: what a user holds while modules are watched, and afterwards."""
 
 from collections.abc import Callable, Mapping
+from math import isfinite
 from time import perf_counter
 
 from soma.audit._record import AuditRecord
@@ -30,6 +31,7 @@ class Audit:
         self._told: set[tuple[str, str]] = set()
         self._records: list[AuditRecord] = []
         self._next_look = 0.0
+        self._alarmed = False
 
     def keep_in(self, run: Run) -> None:
         """Keep all numbers in a run's directory, step by step, and the flags at the end."""
@@ -93,8 +95,8 @@ class Audit:
     def on_finding(self, callback: OnFinding) -> None:
         """Call `callback(finding)` when something new is found, after the step that shows it.
 
-        What the callback raises ends the training loop at that step. All rules are asked after
-        each of the first steps, and later as often as takes a twentieth of the time.
+        What the callback raises ends the training loop at that step. All rules are asked at a
+        gradient that is not finite, and else as often as takes a twentieth of the time.
         """
         if not self._listeners:
             self._recorder.on_step.append(self._look)
@@ -122,7 +124,11 @@ class Audit:
 
     def _look(self) -> None:
         began = perf_counter()
-        if began < self._next_look:
+        steps = self._recorder.measurements.steps
+        # Only the first of such steps: all that follow are its doing.
+        alarm = not self._alarmed and steps and not isfinite(steps[-1].grad_norm)
+        self._alarmed |= bool(alarm)
+        if began < self._next_look and not alarm:
             return
         self._tell()
         ended = perf_counter()

@@ -39,8 +39,21 @@ class Outputs:
         if not self.are_told and at_pass.roots and not at_pass.outputs:
             at_pass.outputs = self._unused(at_pass.roots)
         reached = {id(node) for reading in at_pass.outputs for node in _same_values(reading.node)}
+        shared = {
+            id(node)
+            for _, parts in at_pass.roots
+            if len(parts) > 1
+            for reading in parts
+            for node in _same_values(reading.node)
+        }
         for at, calls in at_pass.calls.items():
             spot = self._spots[at]
+            spot.shares_output |= any(
+                len(call.parts) == 1 and id(reading.node) in shared
+                for call in calls
+                for _, reading in call.parts
+                if reading.node is not None
+            )
             if not spot.feeds_output:
                 spot.feeds_output = any(
                     reading in at_pass.outputs or id(reading.node) in reached

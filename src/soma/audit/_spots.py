@@ -41,6 +41,7 @@ class Spot:
         "order",
         "parameters",
         "path",
+        "shares_output",
         "unit",
         "unobserved",
         "weights",
@@ -59,6 +60,7 @@ class Spot:
         self.channels: int | None = None
         self.channel_axis: int | None = None
         self.feeds_output = False
+        self.shares_output = False
         self.unobserved: str | None = None
         self.is_shy = False  # its hooks would change how inference runs
         self.dark = 0  # calls of this step with gradients off, that a backward may repeat
@@ -85,7 +87,7 @@ class Spot:
         elements, trainable, own = self.parameters
         unit = self.unit
         facts = (self.order, elements, trainable, own, self.feeds_output, self.children)
-        more = (self.channels, self.channel_axis, self.unobserved)
+        more = (self.channels, self.channel_axis, self.unobserved, self.shares_output)
         known = (
             unit.order,
             unit.parameters,
@@ -94,7 +96,12 @@ class Spot:
             unit.feeds_output,
             unit.children,
         )
-        if facts != known or more != (unit.channels, unit.channel_axis, unit.unobserved):
+        if facts != known or more != (
+            unit.channels,
+            unit.channel_axis,
+            unit.unobserved,
+            unit.shares_output,
+        ):
             self.unit = Unit(
                 id=unit.id,
                 node=unit.node,
@@ -107,6 +114,7 @@ class Spot:
                 own_trainable=own,
                 activation=unit.activation,
                 feeds_output=self.feeds_output,
+                shares_output=self.shares_output,
                 children=self.children,
                 channels=self.channels,
                 channel_axis=self.channel_axis,

@@ -5,6 +5,7 @@ is read from `.grad`, after the backward and again before the optimizer's step w
 has written to it in between.
 """
 
+import math
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
@@ -18,6 +19,7 @@ from torch.nn.parameter import is_lazy
 from soma.audit._board import Row
 from soma.audit._hooks import Accumulated
 from soma.audit._measures import Measures
+from soma.audit._moves import LEAST, Moves
 from soma.audit._tensors import flat, is_spread, is_usual, plain
 
 if TYPE_CHECKING:
@@ -26,7 +28,8 @@ if TYPE_CHECKING:
 # Norms that torch takes in 32 bits are exact between these; others are taken again, scaled.
 _SMALL, _LARGE = 1e-15, 1e15
 
-_FEW = 1 << 15  # elements of a parameter that is measured together with others
+_MANY = 1 << 22  # of one whose squares are summed up exactly enough by a single product
+_FEW = 1 << 15  # elements of a tensor that is measured together with others
 
 Mark = tuple[int, int]  # a tensor's id, and how often it was written to
 
@@ -81,6 +84,8 @@ class Weights:
         self._index: dict[int, int] = {}
         self._hooked: set[int] = set()
         self._before: dict[int, Tensor] = {}  # values before the optimizer's step
+        self._moves = Moves(measures)  # of large parameters
+        self._kept: dict[int, str] = {}  # how each parameter was kept in this step
 
     def add(self, parameter: nn.Parameter) -> int:
         """Return a parameter's index, new or known."""
@@ -160,20 +165,25 @@ class Weights:
     def keep(self, own: Sequence[int], numbers: Numbers) -> None:
         """Measure all parameters, and keep the values of those that are about to change."""
         known = {index for indices, _ in numbers.norms for index in indices}
-        moving = [index for index in own if self.all[index].parameter.requires_grad]
-        small, large, rest = self._by_size(moving)
+        small: list[int] = []
+        for index in own:
+            parameter = self.all[index].parameter
+            if not parameter.requires_grad:
+                continue
+            kind = self._kept[index] = _kind(parameter)
+            if kind == "small":
+                small.append(index)
+            elif kind == "large":
+                norm = self._moves.keep(index, flat(parameter.detach()))
+                if index not in known:
+                    known.add(index)
+                    numbers.norms.append(((index,), Row((norm,))))
+            else:
+                self._before[index] = parameter.detach().clone()
         if small:
-            values = [self._value(index) for index in small]
+            values = [self.all[index].parameter.detach() for index in small]
             before = [self._room(index, value) for index, value in zip(small, values, strict=True)]
             torch._foreach_copy_(before, values)
-        for index in large:
-            value = self._value(index)
-            norm = self._measures.copy(value, self._room(index, value))
-            if index not in known:
-                known.add(index)
-                numbers.norms.append(((index,), Row((norm,))))
-        for index in rest:
-            self._before[index] = self._value(index).clone()
         missing = [
             index
             for index, weight in enumerate(self.all)
@@ -183,38 +193,22 @@ class Weights:
 
     def after_step(self, own: Sequence[int], numbers: Numbers, *, whole: bool) -> None:
         """Measure what the step has changed; gradients that lie there from now on are spent."""
+        groups: dict[str, list[int]] = {"small": [], "rest": []}
         for index in own:
             weight = self.all[index]
             weight.is_spent = True
             weight.last = _mark(weight.parameter.grad)
-        if not whole:
-            return
-        small, large, rest = self._by_size([index for index in own if index in self._before])
-        for index in large:
-            found = self._measures.change(self._before[index], self._value(index))
-            numbers.changes.append(((index,), Row(found)))
-        for group in (small, rest):
+            kind = self._kept.pop(index, None)
+            if kind == "large" and whole:
+                found = self._moves.change(index, flat(weight.parameter.detach()))
+                numbers.changes.append(((index,), Row(found)))
+            elif kind is not None and whole:
+                groups[kind].append(index)
+        for group in groups.values():
             if group:
-                values = [self._value(index) for index in group]
+                values = [self.all[index].parameter.detach() for index in group]
                 changes = torch._foreach_sub(values, [self._before[index] for index in group])
                 self._measure(numbers.changes, group, list(changes))
-
-    def _by_size(self, indices: Iterable[int]) -> tuple[list[int], list[int], list[int]]:
-        """Sort parameters into small and large ones on a CPU, and all others."""
-        small: list[int] = []
-        large: list[int] = []
-        rest: list[int] = []
-        for index in indices:
-            parameter = self.all[index].parameter
-            if parameter.device.type != "cpu" or not is_usual(parameter):
-                rest.append(index)
-            else:
-                (small if parameter.numel() <= _FEW else large).append(index)
-        return small, large, rest
-
-    def _value(self, index: int) -> Tensor:
-        value = self.all[index].parameter.detach()
-        return flat(value) if is_usual(value) else value
 
     def _room(self, index: int, value: Tensor) -> Tensor:
         """Return memory to keep a value in, the same in each step."""
@@ -226,6 +220,8 @@ class Weights:
     def let_go(self) -> None:
         """Free the values that were kept."""
         self._before.clear()
+        self._kept.clear()
+        self._moves.forget()
 
     def _gradients(self, rows: list[tuple[Sequence[int], Row]], indices: Iterable[int]) -> None:
         found, gradients = [], []
@@ -267,8 +263,7 @@ class Weights:
             by_type.setdefault(tensor.dtype, []).append(at)
         found = [0.0] * len(tensors)
         for places in by_type.values():
-            quick = torch.stack(torch._foreach_norm([tensors[at] for at in places])).tolist()
-            for at, norm in zip(places, quick, strict=True):
+            for at, norm in zip(places, _quick([tensors[at] for at in places]), strict=True):
                 if not _SMALL < norm < _LARGE and not (norm == 0.0 and tensors[at].numel() == 1):
                     norm, _ = self._measures.norm(flat(tensors[at]))
                 found[at] = norm
@@ -277,3 +272,24 @@ class Weights:
 
 def _mark(tensor: Tensor | None) -> Mark | None:
     return None if tensor is None else (id(tensor), tensor._version)
+
+
+def _quick(tensors: list[Tensor]) -> list[float]:
+    """Return norms of tensors of one type on a CPU, wrong where they are very small or large."""
+    found: dict[int, float] = {}
+    few: list[Tensor] = []
+    for at, tensor in enumerate(tensors):
+        if _FEW < tensor.numel() <= _MANY:
+            row = flat(tensor)
+            found[at] = math.sqrt(row.dot(row).item())
+        else:
+            few.append(tensor)
+    rest = iter(torch.stack(torch._foreach_norm(few)).tolist() if few else ())
+    return [found[at] if at in found else next(rest) for at in range(len(tensors))]
+
+
+def _kind(parameter: Tensor) -> str:
+    """Return how a parameter's change is measured: with others, for itself, or as it can be."""
+    if not parameter.is_cpu or not is_usual(parameter):
+        return "rest"
+    return "large" if parameter.numel() >= LEAST else "small"

@@ -30,6 +30,7 @@ class Unit:
     own_trainable: int  # of them, those that no submodule has
     activation: str | None  # `relu`, `tanh`, `softmax`: what its output went through; None: none
     feeds_output: bool  # its output is the network's own output, or all that is after it is shape
+    shares_output: bool = False  # and that output has other parts beside it, as of a tuple
     children: tuple[UnitId, ...] = ()
     channels: int | None = None
     channel_axis: int | None = None

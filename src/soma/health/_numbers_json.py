@@ -237,7 +237,8 @@ def _groups(value: object) -> dict[str, tuple[int, ...]]:
 _UNIT: dict[str, Callable[[object], object]] = {
     "id": _text, "node": _text, "path": _text, "class_name": _text, "source": _text,
     "order": _count, "parameters": _count, "trainable": _count, "own_trainable": _count,
-    "activation": _or_none(_text), "feeds_output": _truth, "children": _many(_text),
+    "activation": _or_none(_text), "feeds_output": _truth,
+    "shares_output": _truth, "children": _many(_text),
     "channels": _or_none(_count), "channel_axis": _or_none(_count), "groups": _groups,
     "unobserved": _or_none(_text),
 }  # fmt: skip

@@ -1,5 +1,7 @@
 """COLLAPSE: a representation that told samples apart does not any more."""
 
+from math import sqrt
+
 from soma.health._explanation import Explanation
 from soma.health._facts import Facts, middle
 from soma.health._family import contains
@@ -11,6 +13,7 @@ from soma.health.rules._dead import dead_channels
 _FIRST = 2  # steps that tell how it began
 _LEAST = 6  # steps before one can say that it fell
 _SAMPLES = 8  # an expert that gets fewer samples in a step shows no variance in it
+_SHRUNK = 0.5  # of the first spread, at most, is left where a share has fallen
 _REACHED = 0.05  # share of its first value that is left of a loss whose target is reached
 
 EXPLANATION = Explanation(
@@ -20,8 +23,8 @@ EXPLANATION = Explanation(
     "largest standard deviation of any channel.",
     rule="The first falls from above `collapse_from` to below `collapse_to`; or the second to "
     "below `collapse_spread` of what it was in the first steps, unless the loss is as good as "
-    "gone, as when a residual goes to zero because the target is reached. The network's own "
-    "output is not judged.",
+    "gone, as when a residual goes to zero because the target is reached. Where only the mean has "
+    "moved away, nothing has collapsed. The network's own output is not judged.",
     thresholds=("collapse_from", "collapse_to", "collapse_spread"),
     source="Bowman et al. 2016, arXiv:1511.06349 (posterior collapse); Jing et al. 2022, "
     "arXiv:2110.09348.",
@@ -39,7 +42,8 @@ def collapse(facts: Facts) -> list[Finding]:
         return []
     found: list[Finding] = []
     for unit in facts.family.ordered:
-        if unit.feeds_output or facts.frozen(unit.id) or dead_channels(facts, unit.id):
+        whole_output = unit.feeds_output and not unit.shares_output
+        if whole_output or facts.frozen(unit.id) or dead_channels(facts, unit.id):
             continue
         numbers = _share(facts, unit) or _spread(facts, unit)
         if numbers is not None:
@@ -54,9 +58,19 @@ def _share(facts: Facts, unit: Unit) -> tuple[str, float, float, int] | None:
     begun, now = _ends(points)
     if begun is None or now is None or begun <= facts.thresholds.collapse_from:
         return None
-    if now >= facts.thresholds.collapse_to:
+    if now >= facts.thresholds.collapse_to or not _shrank(facts, unit, points):
         return None
     return "share", begun, now, _fell(points, facts.thresholds.collapse_to)
+
+
+def _shrank(facts: Facts, unit: Unit, points: list[tuple[int, float]]) -> bool:
+    """Has the spread itself fallen? A share falls too when only the mean moves away."""
+    norms = dict(facts.points(unit.id, "act_norm"))
+    spreads = [
+        (step, sqrt(max(share, 0.0)) * norms[step]) for step, share in points if step in norms
+    ]
+    begun, now = _ends(spreads)
+    return begun is None or now is None or now < _SHRUNK * begun
 
 
 def _spread(facts: Facts, unit: Unit) -> tuple[str, float, float, int] | None:
