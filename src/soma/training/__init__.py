@@ -7,6 +7,7 @@ training loop); `_fit.py` drives them epoch by epoch.
 from soma.training._context import Context
 from soma.training._filter import DifferentiableFilter
 from soma.training._fit import FitOptions, fit
+from soma.training._graph_module import GraphModule
 from soma.training._history import EpochRecord, History
 from soma.training._objective import Objective
 from soma.training._prefix import Prefix
@@ -17,6 +18,7 @@ __all__ = [
     "DifferentiableFilter",
     "EpochRecord",
     "FitOptions",
+    "GraphModule",
     "History",
     "Objective",
     "Prefix",
