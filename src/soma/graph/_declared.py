@@ -27,7 +27,7 @@ class DeclaredGraph(Composable):
         cache: object = DEFAULT,
     ) -> None:
         self.name = name
-        self.topology = Topology()
+        self.topology = Topology(_adopted)
         store = open_store(cache)
         self._runner = Runner(
             self.topology,
@@ -59,12 +59,11 @@ class DeclaredGraph(Composable):
         graph.compile()
         return graph
 
-    def node(
-        self, id_or_filter: "NodeId | Filter | DeclaredGraph", filter: object = None, /
-    ) -> NodeId:
+    def node(self, id_or_filter: object, filter: object = None, /) -> NodeId:
         """Declare a node, `g.node("id", filter)` or `g.node(filter)`, and return its id.
 
-        A graph in place of the filter is inlined, its nodes as `id.inner`.
+        A graph in place of the filter is inlined, its nodes as `id.inner`; an estimator of
+        scikit-learn becomes the filter that `soma.sk` makes.
         """
         id, part = (id_or_filter, filter) if isinstance(id_or_filter, str) else (None, id_or_filter)
         if id is None and filter is not None:
@@ -173,3 +172,9 @@ class DeclaredGraph(Composable):
 
     def _has_modules(self) -> bool:
         return any(has_module(node.filter) for node in self.topology.nodes.values())
+
+
+def _adopted(estimator: object) -> Filter:
+    """Return the filter of an estimator that stands in an expression as it is."""
+    filter: Filter = require("soma.integrations", extra="sklearn").sk(estimator)
+    return filter
