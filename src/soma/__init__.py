@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from soma.core import Diagnostic
     from soma.engine import why
     from soma.graph import Graph, preflight
-    from soma.integrations import sk
+    from soma.integrations import as_estimator, sk
     from soma.tracking import track_run
     from soma.training import DifferentiableFilter
     from soma.viz import RunView, runs
@@ -29,6 +29,7 @@ _LATE = {
     "DifferentiableFilter": "soma.training",
     "ExecutionPlan": "soma.compiler",
     "Graph": "soma.graph",
+    "as_estimator": "soma.integrations",
     "preflight": "soma.graph",
     "RunView": "soma.viz",
     "runs": "soma.viz",
@@ -50,6 +51,7 @@ __all__ = [
     "Inputs",
     "RunView",
     "StreamMode",
+    "as_estimator",
     "cache",
     "errors",
     "preflight",

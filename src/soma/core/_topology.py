@@ -142,6 +142,14 @@ class Topology:
         states: dict[NodeId, object] = {}
         return self._add_graph(part, id, states)[0], states
 
+    def take(self, other: "Topology", filters: Mapping[NodeId, Filter]) -> None:
+        """Declare the nodes and links of another topology, with other filters."""
+        self.nodes = {id: Node(id, filters[id]) for id in other.nodes}
+        self._links = list(other._links)
+        self._groups = dict(other._groups)
+        self._next_suffix = dict(other._next_suffix)
+        self.version += 1
+
     def connect(self, source: NodeId, target: NodeId) -> None:
         """Declare that `target` reads `source`; either may be declared later."""
         for end in (source, target):

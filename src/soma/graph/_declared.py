@@ -3,13 +3,24 @@
 `_graph.py` goes on with the half that runs.
 """
 
+from collections.abc import Mapping
 from concurrent.futures import Executor
 from typing import Self
 
 from soma._extras import require
 from soma.cache import DEFAULT, Cache, open_store
 from soma.compiler import ExecutionPlan, graph_text
-from soma.core import Composable, Filter, Inlined, Link, NodeId, Topology, as_composable, has_module
+from soma.core import (
+    Composable,
+    Filter,
+    Inlined,
+    Link,
+    NodeId,
+    Topology,
+    as_composable,
+    has_module,
+    remade,
+)
 from soma.engine import Runner
 from soma.errors import InvalidNodeId
 from soma.tracking import graph_record
@@ -123,6 +134,28 @@ class DeclaredGraph(Composable):
             CompileError: with all that is wrong.
         """
         return self._runner.plan(mode)
+
+    def unfitted(self, filters: Mapping[NodeId, Filter] | None = None) -> Self:
+        """Return the same graph with nothing learned, its filters made once more.
+
+        Args:
+            filters: what stands in some nodes instead.
+        """
+        memory = self._runner.memory
+        graph = type(self)(
+            name=self.name,
+            seed=self._runner.seed,
+            executor=self._runner.asked_executor,
+            cache=None if memory is None else memory.cache.store,
+        )
+        others = filters or {}
+        made = {
+            id: others.get(id) or remade(node.filter) for id, node in self.topology.nodes.items()
+        }
+        graph.topology.take(self.topology, made)
+        return graph
+
+    __sklearn_clone__ = unfitted  # what `sklearn.base.clone` calls
 
     # Showing
 
