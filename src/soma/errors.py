@@ -16,10 +16,12 @@
     ├── UnknownRun (LookupError)          a run directory that is not there
     ├── RunNotWritten (OSError)           a run directory that does not take what is logged
     ├── NotRecorded (LookupError)         something that the record of a run does not hold
+    ├── CheckpointError (ValueError)      a bundle that cannot be read, or a graph that fits in none
     └── MissingExtra (ImportError)        an optional library that is not installed
 
     SomaWarning (UserWarning)
     ├── CacheWarning                      a cache that does not keep or give back what it should
+    ├── CheckpointWarning                 something that a bundle lacks, where that was allowed
     ├── GradientWarning                   a gradient that does not get where it was wanted
     └── UntrainedWarning                  modules whose weights are still the initial ones
 
@@ -32,6 +34,8 @@ from difflib import get_close_matches
 
 __all__ = [
     "CacheWarning",
+    "CheckpointError",
+    "CheckpointWarning",
     "CompileError",
     "GradientWarning",
     "InputChanged",
@@ -125,6 +129,10 @@ class NotRecorded(SomaError, LookupError):
     """Something was asked of a run that its record does not hold."""
 
 
+class CheckpointError(SomaError, ValueError):
+    """A bundle cannot be read, or a graph not be written as one; the message names what."""
+
+
 class MissingExtra(SomaError, ImportError):
     """An optional library is needed and not installed."""
 
@@ -135,6 +143,10 @@ class SomaWarning(UserWarning):
 
 class CacheWarning(SomaWarning):
     """The cache does not keep or give back what it should; answers stay right."""
+
+
+class CheckpointWarning(SomaWarning):
+    """A bundle lacks something, or holds more than was asked for; it was loaded all the same."""
 
 
 class GradientWarning(SomaWarning):

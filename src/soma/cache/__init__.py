@@ -5,6 +5,7 @@ value as bytes), `_store.py` (where bytes stand), `_cache.py` (what the engine a
 """
 
 from soma.cache._cache import Cache, Kept, Missing
+from soma.cache._codec import Undecodable, Unencodable, decode_blob, decode_inline, encode
 from soma.cache._digest import Undigestible, combine, digest
 from soma.cache._file_store import FileStore
 from soma.cache._fingerprint import Identity, Unfingerprintable, identity
@@ -38,11 +39,16 @@ __all__ = [
     "Record",
     "Stats",
     "Store",
+    "Undecodable",
     "Undigestible",
+    "Unencodable",
     "Unfingerprintable",
     "became",
     "combine",
+    "decode_blob",
+    "decode_inline",
     "digest",
+    "encode",
     "gc",
     "identity",
     "last_name",

@@ -5,6 +5,7 @@ are what they were for as long as they are the same objects; code is looked at o
 """
 
 from operator import is_
+from typing import NamedTuple
 
 from soma._extras import loaded
 from soma.cache._fingerprint import Identity, identity
@@ -40,17 +41,23 @@ class Moment:
         self._classes.pop(cls, None)
 
 
+class _Known(NamedTuple):
+    """An identity, and what it was read from."""
+
+    identity: Identity
+    attributes: dict[str, object]
+    arguments: object
+    mark: object
+
+
 class Recall:
     """One filter's identity, as of the last time it was asked for."""
 
-    __slots__ = ("_arguments", "_attributes", "_known", "_mark", "filter")
+    __slots__ = ("_known", "filter")
 
     def __init__(self, filter: Filter) -> None:
         self.filter = filter
-        self._known: Identity | None = None
-        self._mark: object = None
-        self._attributes: dict[str, object] = {}
-        self._arguments: object = None
+        self._known: _Known | None = None  # replaced whole: other threads ask too
 
     def identity(self, moment: Moment) -> Identity:
         """Return what `soma.cache.identity` would.
@@ -58,23 +65,22 @@ class Recall:
         Raises:
             Unfingerprintable: a part of the filter cannot be told from another.
         """
-        filter = self.filter
-        known, attributes = self._known, vars(filter)
+        filter, known = self.filter, self._known
+        attributes = vars(filter)
         if (
             known is not None
-            and attributes.keys() == self._attributes.keys()
-            and all(map(is_, attributes.values(), self._attributes.values()))
-            and filter._arguments is self._arguments
-            and moment.mark(type(filter)) == self._mark
+            and attributes.keys() == known.attributes.keys()
+            and all(map(is_, attributes.values(), known.attributes.values()))
+            and filter._arguments is known.arguments
+            and moment.mark(type(filter)) == known.mark
         ):
-            return known
-        self._known, before = None, dict(attributes)
+            return known.identity
+        before, arguments = dict(attributes), filter._arguments
         found = identity(filter)
         moment.forget(type(filter))
         mark = moment.mark(type(filter))
-        if mark is not None and self._is_plain():
-            self._known, self._mark = found, mark
-            self._attributes, self._arguments = before, filter._arguments
+        plain = mark is not None and self._is_plain()
+        self._known = _Known(found, before, arguments, mark) if plain else None
         return found
 
     def _is_plain(self) -> bool:

@@ -87,6 +87,9 @@ class Filter(Expression):
     _audit_scope: ClassVar[object] = None
     class_version: ClassVar[int] = 1
 
+    # The class that a bundle names, for classes that are made at run time.
+    _saved_as: ClassVar["type[Filter] | None"] = None
+
     # Set by the filters whose state is a torch module; the rooms below training ask no more.
     _has_module: ClassVar[bool] = False
 

@@ -74,7 +74,7 @@ class Topology:
         self.version = 0
         self._links: list[Link] = []
         # What the name of an inlined graph stands for: as a target, as a source.
-        self._groups: dict[NodeId, tuple[tuple[NodeId, ...], tuple[NodeId, ...]]] = {}
+        self.groups: dict[NodeId, tuple[tuple[NodeId, ...], tuple[NodeId, ...]]] = {}
         self._next_suffix: dict[str, int] = {}
         self._wiring: tuple[int, Wiring] | None = None
 
@@ -84,10 +84,10 @@ class Topology:
 
         The name of an inlined graph stands for its leaves as a source, for its roots as a target.
         """
-        if not self._groups:
+        if not self.groups:
             return self._links
-        roots = {name: entries for name, (entries, _) in self._groups.items()}
-        leaves = {name: exits for name, (_, exits) in self._groups.items()}
+        roots = {name: entries for name, (entries, _) in self.groups.items()}
+        leaves = {name: exits for name, (_, exits) in self.groups.items()}
         return [
             (one, other)
             for source, target in self._links
@@ -216,11 +216,11 @@ class Topology:
         wiring = inner.wiring()
         entries, exits = within(*wiring.roots), within(*wiring.leaves)
         self._links += [(f"{prefix}.{one}", f"{prefix}.{other}") for one, other in inner.links]
-        self._groups |= {
+        self.groups |= {
             f"{prefix}.{name}": (within(*first), within(*last))
-            for name, (first, last) in inner._groups.items()
+            for name, (first, last) in inner.groups.items()
         }
-        self._groups[prefix] = entries, exits
+        self.groups[prefix] = entries, exits
         self.nodes |= {id: Node(id, filter) for id, filter in zip(ids, filters, strict=True)}
         states |= {f"{prefix}.{node}": state for node, state in inlined.states.items()}
         self.version += 1
@@ -250,7 +250,7 @@ class Topology:
         return id
 
     def _taken(self, id: NodeId) -> bool:
-        return id in self.nodes or id in self._groups
+        return id in self.nodes or id in self.groups
 
 
 def snake_case(name: str) -> str:

@@ -28,6 +28,7 @@ from soma.engine._facts import UNKEYED, explained, facts_of, lost, not_run
 from soma.engine._held import Given, Held, values_of
 from soma.engine._keys import Key, Part, Unkeyed
 from soma.engine._plain import FitCall, Function
+from soma.engine._routes import Found, facts_of_key
 from soma.engine._seeding import generator_marks
 from soma.errors import SomaWarning
 
@@ -46,7 +47,7 @@ class CachedRun:
     watches: bool  # the global generators; not while nodes run side by side
     settings: str | None = field(default_factory=ambient)
     moment: Moment = field(default_factory=Moment)
-    found: dict[NodeId, str] = field(default_factory=dict)  # the keys that led to answers
+    found: dict[NodeId, Found] = field(default_factory=dict)
     flights: dict[str, "_Flight"] = field(default_factory=dict)
     lock: Lock = field(default_factory=Lock)
     _inputs: dict[int, Held] = field(default_factory=dict)
@@ -207,7 +208,9 @@ class CachedCall:
         if turn.found is None:
             self._explain(turn, _OUTPUT, turn.key)
         else:
-            self.run.found[self.node] = turn.key
+            assert turn.what is not None
+            facts = facts_of_key(self.filter, turn.what.digest, turn.state_digest, turn.call)
+            self.run.found[self.node] = Found(turn.key, facts)
             self.run.reasons[self.node] = not_run(self.node)
 
     def _run(self, turn: Turn) -> object:

@@ -89,7 +89,7 @@ class Memory:
         if len(run.found) == len(program.instructions):
             with suppress(Unkeyed, Unfingerprintable):
                 routes = self._routes_of(program, states)
-                routes.learn(_start(run, held), run.found, run.moment)
+                routes.learn(_start(run, held), run.found)
 
     def learned(self, node: NodeId, known: str | None) -> None:
         """Note that a node has another state now, with its digest where that is known."""

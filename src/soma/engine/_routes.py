@@ -9,11 +9,28 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from soma.cache import Moment, Recall
-from soma.core import NodeId
+from soma.core import Filter, NodeId
 from soma.engine._keys import Key, Part
 from soma.engine._program import Program
 
+_Facts = list[tuple[Part, ...]]  # of each node on the way
+
 _MOST = 4_096  # inputs remembered
+
+
+Facts = tuple[Part, ...]  # what the key of a node is made of beside its inputs
+
+
+class Found(NamedTuple):
+    """A node's answer was there: under which key, and by which facts."""
+
+    key: str
+    facts: Facts
+
+
+def facts_of_key(filter: Filter, identity: str, state: str | None, call: Facts) -> Facts:
+    """Return what a node's key is made of beside its inputs, and whether it has one at all."""
+    return (identity, filter._cacheable, filter._deterministic, state, *call)
 
 
 class Stop(NamedTuple):
@@ -23,20 +40,15 @@ class Stop(NamedTuple):
     call: Key | None
     state: Callable[[], str | None]
 
-    def facts(self, moment: Moment) -> tuple[Part, ...]:
+    def facts(self, moment: Moment) -> Facts:
         """Return what it is now.
 
         Raises:
             Unfingerprintable, Unkeyed: it cannot be told.
         """
-        recall, call = self.recall, self.call
-        return (
-            recall.identity(moment).digest,
-            recall.filter._cacheable,
-            recall.filter._deterministic,
-            self.state(),
-            *(() if call is None else call.parts()),
-        )
+        filter, call = self.recall.filter, self.call
+        parts = () if call is None else call.parts()
+        return facts_of_key(filter, self.recall.identity(moment).digest, self.state(), parts)
 
 
 class Routes:
@@ -49,8 +61,8 @@ class Routes:
     def __init__(self, program: Program, stops: Sequence[Stop]) -> None:
         self.program = program
         self._stops = stops
-        self._facts: list[tuple[Part, ...]] = []
-        self._leaves: dict[tuple[Part, ...], tuple[str, ...]] = {}
+        # Both in one attribute: another thread must not see one without the other.
+        self._known: tuple[list[Facts], dict[tuple[Part, ...], tuple[str, ...]]] = ([], {})
 
     def find(self, start: tuple[Part, ...], moment: Moment) -> tuple[str, ...] | None:
         """Return the keys of the leaves, in the program's order; None: this way is not known.
@@ -58,17 +70,18 @@ class Routes:
         Args:
             start: digests of the inputs, the seed and the settings.
         """
-        leaves = self._leaves.get(start)
-        if leaves is None or [stop.facts(moment) for stop in self._stops] != self._facts:
+        facts, leaves = self._known
+        found = leaves.get(start)
+        if found is None or [stop.facts(moment) for stop in self._stops] != facts:
             return None
-        return leaves
+        return found
 
-    def learn(
-        self, start: tuple[Part, ...], keys: Mapping[NodeId, str | None], moment: Moment
-    ) -> None:
+    def learn(self, start: tuple[Part, ...], found: Mapping[NodeId, Found]) -> None:
         """Remember a run that found the answers of all nodes."""
-        leaves = tuple(keys[leaf] or "" for leaf, _ in self.program.exits)
-        facts = [stop.facts(moment) for stop in self._stops]
-        if facts != self._facts or len(self._leaves) >= _MOST:
-            self._facts, self._leaves = facts, {}
-        self._leaves[start] = leaves
+        leaves = tuple(found[leaf].key for leaf, _ in self.program.exits)
+        now = [found[one.node].facts for one in self.program.instructions]
+        facts, known = self._known
+        if now != facts or len(known) >= _MOST:
+            self._known = (now, {start: leaves})
+        else:
+            known[start] = leaves

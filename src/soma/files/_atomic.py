@@ -20,7 +20,7 @@ _MOST = 1 << 30  # some systems refuse to write 2 GB or more at once
 
 def write_atomically(
     path: str,
-    buffers: Iterable[bytes | memoryview],
+    buffers: Iterable[bytes | bytearray | memoryview],
     *,
     durable: bool = False,
     before: Before | None = None,

@@ -1,7 +1,7 @@
 """The half of a graph that runs: fitting, inference, training.
 
 Each method is one line into a room: fitting and running go to `engine`, everything with
-modules to `training`. `_declared.py` holds the half before.
+modules to `training`. `_declared.py` and `_kept.py` hold what comes before.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from soma._extras import require
 from soma.cache import DEFAULT
-from soma.core import NodeId, has_module
 from soma.engine import Stream
-from soma.graph._declared import DeclaredGraph
+from soma.graph._kept import KeptGraph
 from soma.graph._tracking import tracked
 
 if TYPE_CHECKING:
@@ -22,10 +21,10 @@ if TYPE_CHECKING:
     from torch.optim import Optimizer
 
     from soma.tracking import Run
-    from soma.training import Context, History, Prefix, Trainer
+    from soma.training import Context, History, Prefix
 
 
-class Graph(DeclaredGraph):
+class Graph(KeptGraph):
     """Filters and modules connected into one pipeline that can be fitted, trained and run.
 
     >>> from soma import Filter, Graph
@@ -56,30 +55,12 @@ class Graph(DeclaredGraph):
     ) -> None:
         super().__init__(name=name, seed=seed, executor=executor, cache=cache)
         self.history: History | None = None
-        self._trainer: Trainer | None = None
 
     # Asking
-
-    def get_node_state(self, id: NodeId) -> Any:
-        """Return what a node learned in `fit`, or a frozen module's weights; None before."""
-        return self._runner.state(id)
-
-    def set_node_state(self, id: NodeId, state: object) -> Self:
-        """Give a node a state as `get_node_state` returned it; a module takes its weights."""
-        if has_module(self.topology.node(id).filter):
-            self._with_trainer().load_state(id, state)
-        else:
-            self._runner.set_state(id, state)
-        return self
 
     def optimizer(self) -> "Optimizer | dict[str, Optimizer] | None":
         """Return the optimizer, a dict of several, or None."""
         return self._trainer.optimizers.get() if self._trainer else None
-
-    @property
-    def training(self) -> bool:
-        """Whether the graph is in training; it starts in eval."""
-        return self._trainer is not None and self._trainer.training
 
     # Running
 
@@ -184,7 +165,7 @@ class Graph(DeclaredGraph):
         """
         return self._stream(seed).over(iterable)
 
-    # Training
+    # Training. The methods of a step look at `_trainer` themselves: a call less for each.
 
     def materialize(self, sample: object) -> Self:
         """Build every differentiable filter's module from one sample batch."""
@@ -312,12 +293,6 @@ class Graph(DeclaredGraph):
         )  # fmt: skip
 
     # Within
-
-    # The methods of a training step look at `_trainer` themselves: a call less for each.
-    def _with_trainer(self) -> "Trainer":
-        if self._trainer is None:
-            self._trainer = require("soma.training", extra="torch").Trainer(self._runner)
-        return self._trainer
 
     def _stream(self, seed: int | None) -> Stream:
         if self._trainer is not None or self._has_modules():

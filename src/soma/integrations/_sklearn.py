@@ -7,7 +7,7 @@
 from contextlib import nullcontext
 from copy import deepcopy
 from functools import lru_cache
-from typing import Any
+from typing import Any, Self
 
 from soma._extras import loaded, require
 from soma.core import Filter
@@ -46,11 +46,17 @@ def sk(estimator: object, *, method: str | None = None) -> Filter:
             "scikit-learn is wanted, as in `sk(StandardScaler())`."
         )
     own: Any = require("sklearn.base", extra="sklearn").clone(estimator)
-    return _named(type(estimator).__name__)(own, _method_of(own, method))
+    return Estimator(own, _method_of(own, method))
 
 
 class Estimator(Filter):
-    """A filter around an estimator."""
+    """A filter around an estimator; each is of a subclass that bears the estimator's name."""
+
+    def __new__(cls, /, *args: object, **kwargs: object) -> Self:
+        """Choose the subclass; a copy is of one already."""
+        named: type[Any] = _named(type(args[0]).__name__) if cls is Estimator else cls
+        made: Self = super().__new__(named, *args, **kwargs)
+        return made
 
     def __init__(self, estimator: Any, method: str) -> None:
         self.estimator = estimator
@@ -85,7 +91,8 @@ class Estimator(Filter):
 def _named(name: str) -> type[Estimator]:
     """Return the filter class that drawings and messages call by the estimator's name."""
     about = f"A filter around a `{name}` of scikit-learn."
-    return type(name, (Estimator,), {"__module__": __name__, "__doc__": about})
+    own = {"__module__": __name__, "__doc__": about, "_saved_as": Estimator}
+    return type(name, (Estimator,), own)
 
 
 def _made(name: str, estimator: object, method: str) -> Estimator:

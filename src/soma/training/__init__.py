@@ -4,6 +4,9 @@ Start with `_filter.py` (a filter with a module inside) and `_trainer.py` (the s
 training loop); `_fit.py` drives them epoch by epoch.
 """
 
+from soma.training._checkpoint_optimizers import load_training, training_entry
+from soma.training._checkpoint_read import WeightsReader
+from soma.training._checkpoint_write import WeightsWriter
 from soma.training._context import Context
 from soma.training._filter import DifferentiableFilter
 from soma.training._fit import FitOptions, fit
@@ -11,6 +14,7 @@ from soma.training._graph_module import GraphModule
 from soma.training._history import EpochRecord, History
 from soma.training._objective import Objective
 from soma.training._prefix import Prefix
+from soma.training._state import load_module_states, module_states, unfit_weights
 from soma.training._trainer import Trainer
 
 __all__ = [
@@ -23,5 +27,12 @@ __all__ = [
     "Objective",
     "Prefix",
     "Trainer",
+    "WeightsReader",
+    "WeightsWriter",
     "fit",
+    "load_module_states",
+    "load_training",
+    "module_states",
+    "training_entry",
+    "unfit_weights",
 ]

@@ -36,6 +36,10 @@ class Optimizers:
             return self._named[_ONE]
         return dict(self._named) or None
 
+    def named(self) -> Mapping[str, Optimizer]:
+        """Return all by name, a single one too."""
+        return dict(self._named)
+
     def __iter__(self) -> Iterator[Optimizer]:
         return iter(self._named.values())
 
