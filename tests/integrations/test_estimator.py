@@ -1,6 +1,7 @@
 """`soma.as_estimator`: a graph in the hands of scikit-learn."""
 
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -218,6 +219,15 @@ def test_it_stands_in_another_graph() -> None:
     answers = g.fit(X, Y).forward(X)
 
     assert (answers == Y).mean() > 0.95
+
+
+def test_what_was_fitted_can_be_saved(tmp_path: Path) -> None:
+    """The graph inside is saved as any graph, without pickle."""
+    fitted = estimator().fit(X, Y)
+    fitted.graph_.save(tmp_path / "best.soma")
+    loaded = soma.Graph.load(tmp_path / "best.soma", classes=[Dense, Head])
+
+    assert np.array_equal(loaded.forward(X), fitted.graph_.forward(X))
 
 
 def test_frames_keep_their_names() -> None:

@@ -146,7 +146,7 @@ class Topology:
         """Declare the nodes and links of another topology, with other filters."""
         self.nodes = {id: Node(id, filters[id]) for id in other.nodes}
         self._links = list(other._links)
-        self._groups = dict(other._groups)
+        self.groups = dict(other.groups)
         self._next_suffix = dict(other._next_suffix)
         self.version += 1
 
