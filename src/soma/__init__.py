@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from soma.engine import why
     from soma.graph import Graph, preflight
     from soma.health import explain
-    from soma.integrations import sk
+    from soma.integrations import as_estimator, sk
     from soma.tracking import track_run
     from soma.training import DifferentiableFilter
     from soma.viz import RunView, runs
@@ -35,6 +35,7 @@ _LATE = {
     "Graph": "soma.graph",
     "audit_modules": "soma.audit",
     "explain": "soma.health",
+    "as_estimator": "soma.integrations",
     "preflight": "soma.graph",
     "RunView": "soma.viz",
     "runs": "soma.viz",
@@ -58,6 +59,7 @@ __all__ = [
     "Inputs",
     "RunView",
     "StreamMode",
+    "as_estimator",
     "audit_modules",
     "cache",
     "errors",

@@ -168,12 +168,6 @@ def test_what_cannot_answer_is_refused(wrong: Any, method: str | None, told: str
         soma.sk(wrong, method=method)
 
 
-def test_a_bare_estimator_is_told_the_way_in() -> None:
-    """An estimator in an expression is refused with the call to write."""
-    with pytest.raises(NotAFilter, match=r"soma\.sk\(StandardScaler"):
-        StandardScaler() >> Dense()
-
-
 def test_it_is_shown_by_the_name_of_its_estimator() -> None:
     """Ids, drawings and `repr` call the filter by its estimator."""
     g = soma.Graph.somatize(soma.sk(StandardScaler()) >> soma.sk(LogisticRegression(C=2)))

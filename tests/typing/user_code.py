@@ -70,3 +70,10 @@ def handling(g: Graph) -> None:
 def keeping(g: Graph, path: str) -> Graph:
     g.save(path, optimizer=True, random=True, extra={"epoch": 1}).load_state(g.state())
     return Graph.load(path, classes=[Dense], trust_modules=["mine."], strict=False, device="cpu")
+
+
+def elsewhere(g: Graph, x: Tensor) -> list[str]:
+    module: nn.Module = g.module()
+    estimator = soma.as_estimator(g.unfitted(), kind="classifier", epochs=3, random_state=0)
+    estimator.fit(x.numpy(), [0, 1])
+    return [*module.state_dict(), *estimator.get_params()]

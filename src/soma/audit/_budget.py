@@ -5,10 +5,17 @@ from statistics import median
 
 FIRST = 64  # steps that are measured whole in any case
 _WARM = 8  # of them, those whose time says little
+_SECOND = 128  # by this step, what the other steps cost is known too
+_FEW = 8  # of them, too few to tell
+_HIDDEN = 3.0  # the most that a whole step may seem to cost over what the audit itself saw
 
 
 class Budget:
-    """Watches what the audit costs, and fixes once how often it looks closely.
+    """Watches what the audit costs, and fixes how often it looks closely.
+
+    It does so after the first steps, and once more when it knows what steps cost that are not
+    whole: these take a part of the share too, and a whole step is slower than the time spent in
+    the audit says, since what the audit reads pushes the network's own data out of the caches.
 
     Args:
         share: the audit's time over that of everything else, in later steps; None: no limit.
@@ -21,7 +28,8 @@ class Budget:
             )
         self.every = 1
         self._share = share
-        self._costs: list[float] = []
+        self._whole: list[tuple[float, float]] = []  # the audit's seconds, and all of them
+        self._other: list[tuple[float, float]] = []
 
     def is_whole(self, step: int) -> bool:
         """Whether every measure is taken in a step."""
@@ -29,9 +37,27 @@ class Budget:
 
     def note(self, step: int, spent: float, seconds: float) -> None:
         """Take what a step cost: the audit's seconds, and all of them."""
-        if self._share is None or step >= FIRST:
+        if self._share is None or not _WARM <= step < _SECOND:
             return
-        if step >= _WARM:
-            self._costs.append(spent / max(seconds - spent, 1e-9))
-        if step == FIRST - 1 and self._costs:
-            self.every = max(1, math.ceil(median(self._costs) / self._share))
+        if step < FIRST:
+            self._whole.append((spent, seconds))
+        elif not self.is_whole(step):
+            self._other.append((spent, seconds))
+        if step == FIRST - 1:
+            self.every = max(1, math.ceil(_cost(self._whole) / self._share))
+        elif step == _SECOND - 1 and len(self._other) >= _FEW:
+            self._look_again(self._share)
+
+    def _look_again(self, share: float) -> None:
+        other = _cost(self._other)
+        extra = max(_cost(self._whole) - other, 0.0)
+        plain = median(seconds - spent for spent, seconds in self._other)
+        slower = median(seconds for _, seconds in self._whole) - median(
+            seconds for _, seconds in self._other
+        )
+        seen = max(extra, min(slower / max(plain, 1e-9), _HIDDEN * extra))
+        self.every = max(self.every, math.ceil(seen / max(share - other, share / 5)))
+
+
+def _cost(steps: list[tuple[float, float]]) -> float:
+    return median(spent / max(seconds - spent, 1e-9) for spent, seconds in steps)

@@ -5,7 +5,6 @@ Each is a small object that knows its audit by a weak reference. A copy of it, a
 """
 
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING
 from weakref import ref
 
@@ -79,9 +78,7 @@ class RootStarted(Hook):
     ) -> None:
         """Say whose turn it is, and with what."""
         if (recorder := self.awake()) is not None:
-            recorder.guarded(None, recorder.node_started, self._node)
-            call = partial(module, *given, **named)
-            recorder.guarded(None, recorder.forward_begins, self._node, call, [given, named])
+            recorder.guarded(None, recorder.root_begins, self._node, module, given, named)
 
 
 class OutputGradientSeen(Hook):
@@ -137,7 +134,7 @@ class Accumulated(Hook):
 
     def __call__(self, parameter: Tensor) -> None:
         """Note that the gradient is new."""
-        if (recorder := self.awake()) is not None:
+        if (recorder := self.awake()) is not None and not recorder.accumulated_more(self._index):
             recorder.guarded(None, recorder.accumulated, self._index)
 
 

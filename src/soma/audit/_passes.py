@@ -112,7 +112,6 @@ class Taken:
         "real",
         "repeatable",
         "spectra",
-        "spent",
         "stepped",
         "steppers",
         "whole",
@@ -123,7 +122,6 @@ class Taken:
         self.whole = whole
         self.began = began
         self.spectra: dict[int, Spectrum] = {}  # by spot
-        self.spent = 0.0  # seconds that the audit itself took
         self.passes: list[Pass] = []
         self.loss: list[Row] = []
         self.real: set[int] = set()  # the backwards that reached a parameter

@@ -70,8 +70,16 @@ def input_rms(rows: Sequence[Row]) -> float | None:
 class StepWeights:
     """The norms of all parameters in one step."""
 
-    def __init__(self, weights: Weights, arrived: set[int], numbers: Numbers, scale: float) -> None:
+    def __init__(
+        self,
+        weights: Weights,
+        trainable: Sequence[bool],
+        arrived: set[int],
+        numbers: Numbers,
+        scale: float,
+    ) -> None:
         self._weights = weights
+        self._trainable = trainable
         self._arrived = arrived
         self._numbers = numbers
         self.left = {at: norm / scale for at, norm in _by_index(numbers.left).items()}
@@ -81,6 +89,8 @@ class StepWeights:
         self.at_step = {**self.left, **changed}
         self.norms = _by_index(numbers.norms)
         self.changes = _by_index(numbers.changes)
+        for at in arrived:
+            weights.all[at].ever_got = True
         for at, norm in self.left.items():
             weights.all[at].ever_pushed |= norm != 0.0
         for at, change in self.changes.items():
@@ -95,7 +105,7 @@ class StepWeights:
         if not indices:
             return {}
         every = self._weights.all
-        trainable = [at for at in indices if every[at].parameter.requires_grad]
+        trainable = [at for at in indices if self._trainable[at]]
         got = [at for at in trainable if at in self._arrived]
         found: dict[str, float] = {}
         if trainable:

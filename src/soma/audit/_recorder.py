@@ -7,6 +7,7 @@ steps an optimizer, the next forward after cleared gradients, or the end of the 
 
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from threading import RLock
 from time import perf_counter
 from typing import ParamSpec
@@ -69,6 +70,7 @@ class Recorder:
         self._running: list[int] = []  # backwards on their way, the inner ones last
         self._open = OpenSteps()
         self._steps = 0
+        self._spent = 0.0  # seconds that the audit itself took since a step has ended
         self._ended = perf_counter()
 
     # What every hook goes through
@@ -94,8 +96,8 @@ class Recorder:
             finally:
                 torch._C._set_grad_enabled(was_enabled)
                 self._depth -= 1
-                if not self._depth and self._now is not None:
-                    self._now.spent += perf_counter() - began
+                if not self._depth:
+                    self._spent += perf_counter() - began
 
     def _failed(self, spot: int | None, error: Exception) -> None:
         said = f"{type(error).__name__}: {error}".splitlines()[0]
@@ -113,8 +115,21 @@ class Recorder:
 
     # Forward
 
+    def root_begins(
+        self,
+        node: str,
+        module: nn.Module,
+        given: tuple[object, ...],
+        named: dict[str, object],
+    ) -> None:
+        """Know whose turn it is, and what the forward of that named module starts from."""
+        self.node_started(node)
+        self.forward_begins(node, partial(module, *given, **named), [given, named])
+
     def forward_begins(self, node: str | None, run: Callable[[], object], given: object) -> None:
         """Take what a forward of a named module, or of the whole graph, starts from."""
+        if self.measurements.origins:
+            return  # nothing will be run again
         if self.grad_mode and running_backward() == -1:
             taken, _ = self._pass(repeated=False)
             taken.repeatable.append(Repeatable(node, run, given))
@@ -218,6 +233,21 @@ class Recorder:
             self._now.passes[-1].has_backward = True
         self.weights.arrived(index, self._numbers)
 
+    def accumulated_more(self, index: int) -> bool:
+        """As `accumulated`, for the usual parameter of a backward that brought others already."""
+        began, taken, task = perf_counter(), self._now, running_backward()
+        if taken is None or task not in taken.real or self._running[-1:] != [task]:
+            return False
+        if taken.passes and not taken.passes[-1].has_backward:
+            return False
+        with torch._C.DisableTorchFunction():
+            if self.weights.is_of_interest(index):
+                return False
+            taken.arrived.add(index)
+            self.weights.arrived(index, self._numbers)
+        self._spent += perf_counter() - began
+        return True
+
     def backward_ended(self, task: int) -> None:
         """Measure the gradients as they are now."""
         if task in self._running:
@@ -277,7 +307,7 @@ class Recorder:
         scale_of(optimizer, numbers, self.measures.boards)
         self.weights.before_step(own, self._now.arrived, numbers)
         self.measures.boards.read()
-        self._settle()
+        self._settle_some()
         self.repeats.look(self._now, numbers)
         if self._now.whole:
             self.weights.keep(own, numbers)
@@ -308,8 +338,9 @@ class Recorder:
 
     def tell(self) -> None:
         """Call those who asked to be told of new numbers; what they raise goes to the user."""
-        if self.settled:
+        if self.settled and self.on_step:
             self.settled = False
+            self.settler.describe()
             for listener in tuple(self.on_step):
                 listener()
 
@@ -322,6 +353,7 @@ class Recorder:
                 at_pass.remove_handles()
         self._now = self._last = None
         self.read()
+        self.settler.describe()
         self.is_closed = self.is_deaf = True
         self.weights.let_go()
         for spot in self.spots:
@@ -346,12 +378,17 @@ class Recorder:
         for spot in self.spots:
             spot.dark = 0
         now = perf_counter()
-        self.budget.note(taken.number, taken.spent, now - taken.began)
+        self.budget.note(taken.number, self._spent, now - taken.began)
+        self._spent = 0.0
         self.measurements.every = self.budget.every
         if self.budget.every > 1:
             self.weights.let_go()
         self._ended = now
-        if not self.measures.boards.is_waiting:
+        self._settle_some()
+
+    def _settle_some(self) -> None:
+        """Settle what somebody waits for; of the rest many steps in one go, which is faster."""
+        if self.on_step or self.settler.has_many:
             self._settle()
 
     def _settle(self) -> None:

@@ -22,6 +22,8 @@ from soma.health._numbers import ChannelSnapshot, Measurements, Series, Step, Un
 # As attention uses its last layer's, and as a module does that was compiled with its hooks on.
 USED = "its weights are used, and it is not called"
 
+_MANY = 16  # steps that may wait to be filled in
+
 
 @dataclass(slots=True)
 class _Channels:
@@ -39,6 +41,7 @@ class _Ended:
     taken: Taken
     numbers: Numbers
     skipped: bool
+    trainable: list[bool]  # by parameter, as the step ended
     channels: dict[int, _Channels]
     similarity: dict[int, tuple[list[tuple[str, str]], Row]]
 
@@ -73,7 +76,13 @@ class Settler:
             for at, pool in self._pools.items():
                 if (rows := pool.rows()) is not None and len(rows) > 3:
                     similarity[at] = self._similarity(at, rows)
-        self._waiting.append(_Ended(taken, numbers, skipped, channels, similarity))
+        trainable = [weight.parameter.requires_grad for weight in self._weights.all]
+        self._waiting.append(_Ended(taken, numbers, skipped, trainable, channels, similarity))
+
+    @property
+    def has_many(self) -> bool:
+        """Whether so many steps wait that it is time to fill them in."""
+        return len(self._waiting) >= _MANY
 
     def settle(self) -> bool:
         """Fill in the steps whose numbers are all there; say whether there was any."""
@@ -136,7 +145,7 @@ class Settler:
     def _fill(self, ended: _Ended) -> None:
         taken, numbers, step = ended.taken, ended.numbers, ended.taken.number
         scale = 1.0 if numbers.scale is None else numbers.scale.values[0]
-        weights = StepWeights(self._weights, taken.arrived, numbers, scale)
+        weights = StepWeights(self._weights, ended.trainable, taken.arrived, numbers, scale)
         for at, calls in _calls(taken).items():
             self._fill_calls(self._spots[at], calls, taken, scale)
         for at, spot in enumerate(self._spots):
@@ -160,7 +169,6 @@ class Settler:
         for at, one in taken.spectra.items():
             self._fill_spectrum(self._spots[at].id, one, step)
         self._measurements.steps.append(self._step(ended, weights, scale))
-        self.describe()
 
     def _fill_calls(self, spot: Spot, calls: list[Call], taken: Taken, scale: float) -> None:
         rows = [one.activation for call in calls for _, one in call.parts if one.activation]

@@ -73,6 +73,7 @@ class Watch:
         if self._known == (len(recorder.spots), flags) and not self._has_lazy:
             return
         self._has_lazy = False
+        recorder.read()  # steps that have ended knew other parameters
         for spot in recorder.spots:
             self._know_weights(spot)
         recorder.weights.attach(recorder, self._stack)

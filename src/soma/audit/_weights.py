@@ -124,10 +124,13 @@ class Weights:
         weight.is_stale = added and (weight.is_stale or weight.is_spent)
         weight.is_spent = False
         weight.last = mark
-        weight.ever_got = True
-        if len(weight.parameter._post_accumulate_grad_hooks or ()) > 1:
-            # Somebody else acts on it now, and may clear it.
+        if self.is_of_interest(index):
+            # It may be cleared before the backward ends.
             self._gradients(numbers.left, [index])
+
+    def is_of_interest(self, index: int) -> bool:
+        """Whether somebody else acts on a parameter's gradient as soon as it is there."""
+        return len(self.all[index].parameter._post_accumulate_grad_hooks or ()) > 1
 
     def were_cleared(self, indices: Iterable[int]) -> bool:
         """Whether all gradients that came in a step are gone without a step."""

@@ -32,6 +32,7 @@ from soma.core._filter import (
 )
 from soma.core._inputs import Inputs, per_root
 from soma.core._module_flow import FlowEdge, FlowKind, FlowNode, ModuleFlow
+from soma.core._remade import parameters_of, remade
 from soma.core._topology import Inlined, Link, Node, NodeId, Topology, Wiring, snake_case
 
 __all__ = [
@@ -74,6 +75,8 @@ __all__ = [
     "as_composable",
     "has_module",
     "needs_fit",
+    "parameters_of",
     "per_root",
+    "remade",
     "snake_case",
 ]

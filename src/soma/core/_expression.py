@@ -79,23 +79,46 @@ class Fork(Expression):
         return _spelled(self)
 
 
+class Foreign(Composable):
+    """An estimator of scikit-learn in an expression; the graph makes a filter of it."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+    def __repr__(self) -> str:
+        return " ".join(repr(self.value).split())
+
+
 def as_composable(value: object, where: str) -> Composable:
-    """Return `value` if it may stand in an expression.
+    """Return `value` if it may stand in an expression; an estimator comes as a `Foreign`.
 
     Raises:
         NotAFilter: it is something else; the message says where it stood.
     """
     if isinstance(value, Composable):
         return value
-    if isinstance(value, type) and issubclass(value, Composable):
+    if isinstance(value, type) and (issubclass(value, Composable) or _is_estimator(value)):
         raise NotAFilter(
             f"the class `{value.__name__}` stands {where}; an instance is wanted. "
             f"Write `{value.__name__}(...)`."
         )
+    if _is_estimator(value):
+        return Foreign(value)
     raise NotAFilter(
         f"a `{type(value).__name__}` stands {where}; a filter, a graph or an expression of them "
         f"is wanted. {_way_in(value)}"
     )
+
+
+def _is_estimator(value: object) -> bool:
+    """Whether a value looks like an estimator of scikit-learn, which is not imported for this."""
+    return not _is_module(value) and hasattr(value, "fit") and hasattr(value, "get_params")
+
+
+def _is_module(value: object) -> bool:
+    return hasattr(value, "parameters") and hasattr(value, "forward")
 
 
 def _spelled(expression: Expression) -> str:
@@ -119,10 +142,8 @@ def _spelled(expression: Expression) -> str:
 
 
 def _way_in(value: object) -> str:
-    if hasattr(value, "parameters") and hasattr(value, "forward"):
+    if _is_module(value):
         return "Return the module from `build_module` of a `soma.DifferentiableFilter`."
-    if hasattr(value, "fit") and hasattr(value, "get_params"):
-        return f"Write `soma.sk({type(value).__name__}(...))` for an estimator of scikit-learn."
     if hasattr(value, "fit") and hasattr(value, "transform"):
         return (
             "Wrap it in a `soma.Filter`: `fit` returns the fitted estimator, `forward` calls its "

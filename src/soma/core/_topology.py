@@ -6,11 +6,11 @@ the links leave a choice.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
-from soma.core._expression import Chain, Composable, Fork
+from soma.core._expression import Chain, Composable, Foreign, Fork
 from soma.core._filter import Filter
 from soma.draw import printable
 from soma.errors import InvalidNodeId, NotAFilter, UnknownNode, did_you_mean, listing
@@ -62,9 +62,14 @@ class Inlined(Composable):
 
 
 class Topology:
-    """The declared nodes and links; `version` grows with every declaration."""
+    """The declared nodes and links; `version` grows with every declaration.
 
-    def __init__(self) -> None:
+    Args:
+        adopt: makes a filter of an estimator of another library.
+    """
+
+    def __init__(self, adopt: Callable[[object], Filter] | None = None) -> None:
+        self._adopt = adopt
         self.nodes: dict[NodeId, Node] = {}
         self.version = 0
         self._links: list[Link] = []
@@ -119,8 +124,8 @@ class Topology:
                     entries += more_entries
                     exits += more_exits
                 ends[-len(part.parts) :] = [(entries, exits)]
-            elif isinstance(part, Filter):
-                name = self.add(part)
+            elif isinstance(part, Filter | Foreign):
+                name = self.add(self._own(part))
                 ends.append(([name], [name]))
             else:
                 ends.append(self._add_graph(part, None, states)[1:])
@@ -132,10 +137,18 @@ class Topology:
 
         Returns the id, and the states that an inlined graph brought along.
         """
-        if isinstance(part, Filter):
-            return self.add(part, id), {}
+        if isinstance(part, Filter | Foreign):
+            return self.add(self._own(part), id), {}
         states: dict[NodeId, object] = {}
         return self._add_graph(part, id, states)[0], states
+
+    def take(self, other: "Topology", filters: Mapping[NodeId, Filter]) -> None:
+        """Declare the nodes and links of another topology, with other filters."""
+        self.nodes = {id: Node(id, filters[id]) for id in other.nodes}
+        self._links = list(other._links)
+        self.groups = dict(other.groups)
+        self._next_suffix = dict(other._next_suffix)
+        self.version += 1
 
     def connect(self, source: NodeId, target: NodeId) -> None:
         """Declare that `target` reads `source`; either may be declared later."""
@@ -169,6 +182,13 @@ class Topology:
     def __iter__(self) -> Iterator[Node]:
         """The nodes in topological order."""
         return (self.nodes[node] for node in self.wiring().order)
+
+    def _own(self, part: Filter | Foreign) -> Filter:
+        if isinstance(part, Filter):
+            return part
+        if self._adopt is None:
+            raise NotAFilter(f"{part!r} is no filter; `soma.sk` makes one of it.")
+        return self._adopt(part.value)
 
     def _add_graph(
         self, part: Composable, id: NodeId | None, states: dict[NodeId, object]

@@ -54,7 +54,7 @@ class Runner:
         self.memory = None if cache is None else Memory(cache, topology)
         self.seed = seed
         self.executor = checked_executor(executor)
-        self._asked_executor = executor
+        self.asked_executor = executor
         self.states: dict[NodeId, object] = {}
         self.fitted = object()  # another one whenever the states of plain filters change
         self.listeners = Listeners()
@@ -65,12 +65,12 @@ class Runner:
     def __getstate__(self) -> dict[str, object]:
         # A pool of threads cannot be copied; a copy of the graph gets its own.
         kept: dict[str, object] = {"_programs": {}, "_plans": {}}
-        own = {"executor": None} if self._asked_executor == "threads" else {}
+        own = {"executor": None} if self.asked_executor == "threads" else {}
         return {**vars(self), **kept, **own}
 
     def __setstate__(self, state: dict[str, object]) -> None:
         vars(self).update(state)
-        if self._asked_executor == "threads":
+        if self.asked_executor == "threads":
             self.executor = checked_executor("threads")
 
     def changed(self) -> None:

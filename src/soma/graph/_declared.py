@@ -3,13 +3,24 @@
 `_graph.py` goes on with the half that runs.
 """
 
+from collections.abc import Mapping
 from concurrent.futures import Executor
 from typing import Self
 
 from soma._extras import require
 from soma.cache import DEFAULT, Cache, open_store
 from soma.compiler import ExecutionPlan, graph_text
-from soma.core import Composable, Filter, Inlined, Link, NodeId, Topology, as_composable, has_module
+from soma.core import (
+    Composable,
+    Filter,
+    Inlined,
+    Link,
+    NodeId,
+    Topology,
+    as_composable,
+    has_module,
+    remade,
+)
 from soma.engine import Runner
 from soma.errors import InvalidNodeId
 from soma.tracking import graph_record
@@ -27,7 +38,7 @@ class DeclaredGraph(Composable):
         cache: object = DEFAULT,
     ) -> None:
         self.name = name
-        self.topology = Topology()
+        self.topology = Topology(_adopted)
         store = open_store(cache)
         self._runner = Runner(
             self.topology,
@@ -59,12 +70,11 @@ class DeclaredGraph(Composable):
         graph.compile()
         return graph
 
-    def node(
-        self, id_or_filter: "NodeId | Filter | DeclaredGraph", filter: object = None, /
-    ) -> NodeId:
+    def node(self, id_or_filter: object, filter: object = None, /) -> NodeId:
         """Declare a node, `g.node("id", filter)` or `g.node(filter)`, and return its id.
 
-        A graph in place of the filter is inlined, its nodes as `id.inner`.
+        A graph in place of the filter is inlined, its nodes as `id.inner`; an estimator of
+        scikit-learn becomes the filter that `soma.sk` makes.
         """
         id, part = (id_or_filter, filter) if isinstance(id_or_filter, str) else (None, id_or_filter)
         if id is None and filter is not None:
@@ -125,6 +135,28 @@ class DeclaredGraph(Composable):
         """
         return self._runner.plan(mode)
 
+    def unfitted(self, filters: Mapping[NodeId, Filter] | None = None) -> Self:
+        """Return the same graph with nothing learned, its filters made once more.
+
+        Args:
+            filters: what stands in some nodes instead.
+        """
+        memory = self._runner.memory
+        graph = type(self)(
+            name=self.name,
+            seed=self._runner.seed,
+            executor=self._runner.asked_executor,
+            cache=None if memory is None else memory.cache.store,
+        )
+        others = filters or {}
+        made = {
+            id: others.get(id) or remade(node.filter) for id, node in self.topology.nodes.items()
+        }
+        graph.topology.take(self.topology, made)
+        return graph
+
+    __sklearn_clone__ = unfitted  # what `sklearn.base.clone` calls
+
     # Showing
 
     def to_text(self) -> str:
@@ -173,3 +205,9 @@ class DeclaredGraph(Composable):
 
     def _has_modules(self) -> bool:
         return any(has_module(node.filter) for node in self.topology.nodes.values())
+
+
+def _adopted(estimator: object) -> Filter:
+    """Return the filter of an estimator that stands in an expression as it is."""
+    filter: Filter = require("soma.integrations", extra="sklearn").sk(estimator)
+    return filter

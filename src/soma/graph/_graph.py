@@ -271,6 +271,20 @@ class Graph(KeptGraph):
         )
         return audited
 
+    def module(self) -> "torch.nn.Module":
+        """Return the part that gradients pass as one torch module, with the live weights.
+
+        Weights are named `node.parameter`. It takes what its first nodes read: one value, or a
+        dict by node (`module.reads`) where they read several; after opaque filters that is what
+        `g.prefix(x)` gives. Called, it gives the output, or a dict by leaf, and where filters
+        returned aux `(output, {node: aux})`. Opaque filters at the end of the graph are left out.
+
+        Raises:
+            CompileError: an opaque filter stands between its nodes, or no node has a module.
+            NotMaterialized: a module has not been built.
+        """
+        return self._with_trainer().module()
+
     def to(
         self, device: "torch.device | str | None" = None, dtype: "torch.dtype | None" = None
     ) -> Self:

@@ -1,6 +1,6 @@
 """What connects graphs with other libraries; each is loaded when its door is first used.
 
-`sk` makes a filter of a scikit-learn estimator.
+`sk` makes a filter of a scikit-learn estimator, `as_estimator` an estimator of a graph.
 """
 
 from typing import TYPE_CHECKING
@@ -8,12 +8,20 @@ from typing import TYPE_CHECKING
 from soma import _extras
 
 if TYPE_CHECKING:
+    from soma.integrations._estimator import GraphEstimator, as_estimator
     from soma.integrations._sklearn import sk
 
-__all__ = ["sk"]
+_LATE = {
+    "GraphEstimator": "_estimator",
+    "as_estimator": "_estimator",
+    "sk": "_sklearn",
+}
+
+__all__ = ["GraphEstimator", "as_estimator", "sk"]
 
 
 def __getattr__(name: str) -> object:
-    if name not in __all__:
+    if name not in _LATE:
         raise AttributeError(f"module 'soma.integrations' has no attribute {name!r}")
-    return getattr(_extras.require("soma.integrations._sklearn", extra="sklearn"), name)
+    file = f"soma.integrations.{_LATE[name]}"
+    return getattr(_extras.require(file, extra="sklearn"), name)

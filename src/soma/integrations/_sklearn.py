@@ -4,11 +4,12 @@
 `soma/cache/adapters/_sklearn.py`.
 """
 
+from contextlib import nullcontext
 from copy import deepcopy
 from functools import lru_cache
 from typing import Any, Self
 
-from soma._extras import require
+from soma._extras import loaded, require
 from soma.core import Filter
 from soma.errors import NotAFilter, listing
 from soma.integrations._arrays import to_arrays
@@ -65,11 +66,19 @@ class Estimator(Filter):
         """Return a clone that has learned from a copy of the data, which it may keep."""
         learner = require("sklearn.base", extra="sklearn").clone(self.estimator)
         data = deepcopy(to_arrays(x))
-        return learner.fit(data) if y is None else learner.fit(data, deepcopy(to_arrays(y)))
+        targets = () if y is None else (deepcopy(to_arrays(y)),)
+        torch = loaded("torch")
+        # Filters fit without gradients, and an estimator may be one that trains a network.
+        with torch.enable_grad() if torch else nullcontext():
+            return learner.fit(data, *targets)
 
     def forward(self, x: object, state: object) -> object:
         """Return what the fitted clone says of `x`."""
         return getattr(state, self.method)(to_arrays(x))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # The class is made for the estimator's name, so no other process finds it by import.
+        return _made, (type(self).__name__, self.estimator, self.method), vars(self)
 
     def __repr__(self) -> str:
         """Show the call that makes the filter."""
@@ -84,6 +93,10 @@ def _named(name: str) -> type[Estimator]:
     about = f"A filter around a `{name}` of scikit-learn."
     own = {"__module__": __name__, "__doc__": about, "_saved_as": Estimator}
     return type(name, (Estimator,), own)
+
+
+def _made(name: str, estimator: object, method: str) -> Estimator:
+    return _named(name)(estimator, method)
 
 
 def _method_of(estimator: object, wanted: str | None) -> str:

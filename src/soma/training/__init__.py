@@ -10,6 +10,7 @@ from soma.training._checkpoint_write import WeightsWriter
 from soma.training._context import Context
 from soma.training._filter import DifferentiableFilter
 from soma.training._fit import FitOptions, fit
+from soma.training._graph_module import GraphModule
 from soma.training._history import EpochRecord, History
 from soma.training._objective import Objective
 from soma.training._prefix import Prefix
@@ -21,6 +22,7 @@ __all__ = [
     "DifferentiableFilter",
     "EpochRecord",
     "FitOptions",
+    "GraphModule",
     "History",
     "Objective",
     "Prefix",

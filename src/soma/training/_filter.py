@@ -65,6 +65,7 @@ class DifferentiableFilter(Filter):
     _replacement: nn.Module | None = None
     _current: nn.Module | None = None  # of the three above, the one in use
     _writes_input: bool = False  # found out when the module was first run
+    _in_a_module: bool = False  # a copy that `g.module()` runs: gradients live in eval too
 
     def build_module(self, input_shape: Shapes) -> nn.Module:
         """Return the module, new; called once.
@@ -89,7 +90,7 @@ class DifferentiableFilter(Filter):
         (tensor, array, list), and a state with `weights_b64` takes the place of the module's own
         weights.
         """
-        if self.training:
+        if self.training or self._in_a_module:
             module = self._built()
             return module(to_tensors(x, wanted_by(module))), {}
         module = self._with_weights_of(state)

@@ -19,6 +19,7 @@ from soma.errors import InvalidInput, ModeError, SomaWarning
 from soma.training import _optimizers
 from soma.training._context import Context
 from soma.training._filter import DifferentiableFilter
+from soma.training._graph_module import GraphModule, graph_module
 from soma.training._inference import Inference
 from soma.training._materialize import materialize, unbuilt
 from soma.training._optimizers import Closure, Optimizers
@@ -255,6 +256,10 @@ class Trainer:
     def prefix(self, x: object) -> Prefix:
         """Return what the opaque prefix gives for `x`."""
         return run_prefix(self.runner, x)
+
+    def module(self) -> GraphModule:
+        """Return the differentiable stretch as one module, in the mode of the graph."""
+        return graph_module(self.runner, training=self.training)
 
     def backward(self, losses: object, *, retain_graph: bool) -> None:
         """Run autograd from one loss or several.
