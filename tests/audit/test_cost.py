@@ -110,3 +110,21 @@ def test_channel_axes() -> None:
     assert ChannelConfig(channel_dim=2).axis_of(2) is None
     with pytest.raises(ValueError, match="snapshot_every"):
         ChannelConfig(snapshot_every=0)
+
+
+def test_steps_that_are_not_whole_cost_too() -> None:
+    """What they take of the share is missing for whole steps, which become rarer."""
+    budget = Budget(0.05)
+    for step in range(200):
+        whole = budget.is_whole(step)
+        budget.note(step, 0.5 if whole else 0.03, 1.5 if whole else 1.03)
+    assert budget.every == 24  # (0.5 - 0.03) / (0.05 - 0.03)
+
+
+def test_what_a_step_takes_longer_counts() -> None:
+    """Whole steps that are slower than the audit's own time says are as rare as they must be."""
+    budget = Budget(0.05)
+    for step in range(200):
+        whole = budget.is_whole(step)
+        budget.note(step, 0.1 if whole else 0.0, 1.2 if whole else 1.0)
+    assert budget.every == 4  # 0.2 / 0.05

@@ -105,6 +105,9 @@ class Measurements:
     notes: list[str] = field(default_factory=list)
 
 
+# Of a parameter of 65,536 elements or more on a CPU, `param_norm`, `update_norm`, `update_ratio`
+# and `moved` come from a sample of 32,768, where that has told the truth in eight steps in a row;
+# one step in sixteen looks at all of it again.
 METRICS = {
     "act_mean_abs": "mean of the absolute output",
     "act_std": "standard deviation of the output",

@@ -243,7 +243,7 @@ RUNS = (
         data=sines(),
         losses=(priced(100.0),),
         optimizers=sgd(0.005),
-        steps=160,
+        steps=260,
         graph=False,
         labels=(Label(unit="net/encode", flag="COLLAPSE", also=("net/encode.out",)),),
         allowed=FLAT,

@@ -12,6 +12,7 @@ from soma.health._numbers import Unit
 from soma.health._words import named, number, several
 
 _FIRST = 3  # steps that tell where a run began
+_ROSE = 10.0  # times the median of the steps before, where the whole run is the measure
 _ABOVE = 10.0  # times the gradient there: a hard sample in a solved problem is no explosion
 
 EXPLANATION = Explanation(
@@ -23,8 +24,8 @@ EXPLANATION = Explanation(
     "them) over the steps before.",
     rule="The median of the first over the last half of the measured steps is above "
     "`exploding`; or a step's gradients are above `exploding_jump` times the median of all "
-    "earlier steps, or above `exploding_run` times the median of the run, and above 10 times "
-    "those of the first three steps.",
+    "earlier steps, or above 10 times that and `exploding_run` times the median of the run; and "
+    "after the first three steps above 10 times theirs.",
     thresholds=("exploding", "exploding_jump", "exploding_run"),
     source="Pascanu, Mikolov, Bengio 2013, arXiv:1211.5063; Philipp et al. 2017, arXiv:1712.05577.",
     helps=(
@@ -104,7 +105,9 @@ def _over_time(facts: Facts, node: Unit) -> Finding | None:
     for at, (step, value) in enumerate(points):
         if earlier:
             before = earlier[len(earlier) // 2]
-            jumped = value > limits.exploding_jump * before or value > limits.exploding_run * usual
+            # A run that converges leaves small gradients behind: its first ones are no jump.
+            rose = value > _ROSE * before and value > limits.exploding_run * usual
+            jumped = value > limits.exploding_jump * before or rose
             if jumped and (at < _FIRST or value > _ABOVE * begun):
                 return _jump(facts, node, step, value / before, at)
         insort(earlier, value)
