@@ -1,11 +1,12 @@
 """How well the audit tells sick training from healthy, on the benchmark of `tests/detection`.
 
-Five seeds that no rule was tuned on (tuning used others, up to 20), two ways to say what is watched, the usual thresholds.
-The labels are proved without an audit by `tests/detection/test_labels.py`; `--prove` proves
-them at these seeds too, and leaves out what a seed makes untrue. The last table is the scale
-law: what the factor changes in the verdict, which should be nothing.
+Five seeds that no rule was tuned on (tuning used others, up to 20), two ways to say what is
+watched, the usual thresholds. The labels are proved without an audit by
+`tests/detection/test_labels.py`; `--prove` proves them at these seeds too, and leaves out what a
+seed makes untrue. The last table is the scale law: what the factor changes in the verdict, which
+should be nothing.
 
-    python bench/detection.py [--prove] [--only graph|plain|law] [--seeds 101,102,103,104,105]
+    python bench/detection.py [--prove] [--only graph|plain|law] [--seeds 101,102,103]
 """
 
 import argparse
@@ -22,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.detection.drive import Scale
 from tests.detection.evidence import gather
 from tests.detection.health import complaints
-from tests.detection.known import KNOWN, KNOWN_IN_A_PLAIN_LOOP  # noqa: E402
+from tests.detection.known import KNOWN, KNOWN_IN_A_PLAIN_LOOP
 from tests.detection.labels import claim
 from tests.detection.run import Run
 from tests.detection.runs import CURED, HEALTHY, SICK

@@ -5,6 +5,7 @@ Each is a small object that knows its audit by a weak reference. A copy of it, a
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 from weakref import ref
 
@@ -78,7 +79,8 @@ class RootStarted(Hook):
     ) -> None:
         """Say whose turn it is, and with what."""
         if (recorder := self.awake()) is not None:
-            recorder.guarded(None, recorder.root_begins, self._node, module, given, named)
+            call = partial(module, *given, **named)
+            recorder.guarded(None, recorder.forward_begins, self._node, call, [given, named])
 
 
 class OutputGradientSeen(Hook):

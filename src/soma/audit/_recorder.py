@@ -7,7 +7,6 @@ steps an optimizer, the next forward after cleared gradients, or the end of the 
 
 import warnings
 from collections.abc import Callable, Sequence
-from functools import partial
 from threading import RLock
 from time import perf_counter
 from typing import ParamSpec
@@ -115,19 +114,10 @@ class Recorder:
 
     # Forward
 
-    def root_begins(
-        self,
-        node: str,
-        module: nn.Module,
-        given: tuple[object, ...],
-        named: dict[str, object],
-    ) -> None:
-        """Know whose turn it is, and what the forward of that named module starts from."""
-        self.node_started(node)
-        self.forward_begins(node, partial(module, *given, **named), [given, named])
-
     def forward_begins(self, node: str | None, run: Callable[[], object], given: object) -> None:
         """Take what a forward of a named module, or of the whole graph, starts from."""
+        if node is not None:
+            self.node_started(node)
         if self.measurements.origins:
             return  # nothing will be run again
         if self.grad_mode and running_backward() == -1:

@@ -83,7 +83,7 @@ RUNS = (
         batch=32,
         steps=12,
         labels=(Label(unit="net/begin", flag="EXPLODING", also=("net/rnn",)),),
-        allowed=GROW,
+        allowed=(*GROW, ("net/rnn", "COLLAPSE")),
         cure={
             "build": lambda: Begun(1.0),
             "losses": (entropy,),
