@@ -2,6 +2,7 @@
 
 import gc
 import tracemalloc
+from itertools import pairwise
 
 import pytest
 import torch
@@ -40,12 +41,41 @@ def test_memory_grows_by_a_record_a_step() -> None:
 def test_how_often_steps_are_whole(cost: float, every: int) -> None:
     """After the first steps one in so many is whole that the rest stays in the budget."""
     budget = Budget(0.05)
-    for step in range(200):
+    whole = []
+    for step in range(400):
+        whole += [step] * budget.is_whole(step)
         budget.note(step, cost, 1.0 + cost)
+    gaps = {after - before for before, after in pairwise(whole) if before > 200}
     assert budget.every == every
-    assert all(budget.is_whole(step) for step in range(FIRST))
-    assert [step for step in range(FIRST, 200) if budget.is_whole(step)] == [
-        step for step in range(FIRST, 200) if step % every == 0
+    assert whole[:FIRST] == list(range(FIRST))
+    assert gaps == {every}
+
+
+def test_whole_steps_thin_out_slowly() -> None:
+    """Where one step in thousands may be whole, a short run still has some after the first."""
+    budget = Budget(1e-6)
+    whole = []
+    for step in range(400):
+        whole += [step] * budget.is_whole(step)
+        budget.note(step, 1.0, 2.0)
+    assert budget.every > 400
+    assert whole[FIRST:] == [
+        70,
+        78,
+        87,
+        97,
+        109,
+        122,
+        137,
+        154,
+        173,
+        194,
+        218,
+        245,
+        275,
+        309,
+        347,
+        390,
     ]
 
 

@@ -7,6 +7,9 @@ FIRST = 64  # steps that are measured whole in any case
 _WARM = 8  # of them, those whose time says little
 _SECOND = 128  # by this step, what the other steps cost is known too
 _FEW = 8  # of them, too few to tell
+# Whole steps come an eighth of the way apart until they are `every` steps apart: in a short run
+# of a small network the first one after the 64 would else come after its end.
+_WIDENING = 8
 _HIDDEN = 3.0  # the most that a whole step may seem to cost over what the audit itself saw
 
 
@@ -27,21 +30,28 @@ class Budget:
                 f"`budget` is {share!r}; a share of the time above 0, as 0.05, or None is wanted."
             )
         self.every = 1
+        self._next = FIRST
         self._share = share
         self._whole: list[tuple[float, float]] = []  # the audit's seconds, and all of them
         self._other: list[tuple[float, float]] = []
 
     def is_whole(self, step: int) -> bool:
         """Whether every measure is taken in a step."""
-        return step < FIRST or step % self.every == 0
+        return step < FIRST or step >= self._next
 
     def note(self, step: int, spent: float, seconds: float) -> None:
         """Take what a step cost: the audit's seconds, and all of them."""
+        whole = self.is_whole(step)
+        self._take(step, spent, seconds, whole=whole)
+        if whole:
+            self._next = step + min(self.every, max(1, step // _WIDENING))
+
+    def _take(self, step: int, spent: float, seconds: float, *, whole: bool) -> None:
         if self._share is None or not _WARM <= step < _SECOND:
             return
         if step < FIRST:
             self._whole.append((spent, seconds))
-        elif not self.is_whole(step):
+        elif not whole:
             self._other.append((spent, seconds))
         if step == FIRST - 1:
             self.every = max(1, math.ceil(_cost(self._whole) / self._share))
