@@ -1,7 +1,5 @@
 """Tensors that are not plain numbers (catalogue 21-23, 29, 45, 46)."""
 
-import os
-import subprocess
 import sys
 
 import pytest
@@ -12,6 +10,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 import soma
 from soma.audit._tensors import plain
 from tests.audit.loops import X, laws, values
+from tests.processes import started
 
 
 def test_sparse_gradients() -> None:
@@ -135,6 +134,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 import soma
 rank = int(sys.argv[1])
+os.environ["GLOO_SOCKET_IFNAME"] = "lo"
 dist.init_process_group("gloo", init_method="file://" + sys.argv[2], rank=rank, world_size=2)
 torch.manual_seed(0)
 model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2))
@@ -164,14 +164,7 @@ def test_sharded_parameters(tmp_path) -> None:
     """Row 29: norms of parameters that lie on two machines are those of the whole ones."""
     script = tmp_path / "sharded.py"
     script.write_text(SHARDED)
-    ranks = [
-        subprocess.Popen(
-            [sys.executable, str(script), str(rank), str(tmp_path / "meeting")],
-            env={**os.environ, "OMP_NUM_THREADS": "1"},
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for rank in range(2)
-    ]
-    errors = [one.communicate(timeout=100)[1] for one in ranks]
-    assert [one.returncode for one in ranks] == [0, 0], errors
+    command = [sys.executable, str(script)]
+    with started([[*command, str(rank), str(tmp_path / "meeting")] for rank in range(2)]) as ranks:
+        errors = [one.communicate(timeout=100)[1] for one in ranks]
+        assert [one.returncode for one in ranks] == [0, 0], errors

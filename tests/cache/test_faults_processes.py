@@ -4,8 +4,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ import pytest
 from soma.cache._file_store import FileStore
 from soma.cache._upkeep import gc, verify
 from soma.testing._store_suite import commit, look
+from tests.processes import started
 
 pytestmark = pytest.mark.process
 
@@ -74,18 +74,10 @@ print(codes, sum(look(store, number) for number in range(200)))
 """
 
 
-@contextmanager
-def crowd(script: str, *arguments: object) -> Iterator[list[subprocess.Popen[str]]]:
-    """Run a script in eight processes, which get their number last, and wait for them."""
+def crowd(script: str, *arguments: object) -> AbstractContextManager[list["subprocess.Popen[str]"]]:
+    """Run a script in eight processes, which get their number last."""
     command = [sys.executable, "-W", "error", "-c", script, *map(str, arguments)]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    processes = [subprocess.Popen([*command, str(n)], **pipes) for n in range(CROWD)]
-    try:
-        yield processes
-    finally:
-        for process in processes:
-            process.kill()
-            process.communicate()
+    return started([[*command, str(number)] for number in range(CROWD)])
 
 
 def answers(processes: list[subprocess.Popen[str]]) -> list[int]:

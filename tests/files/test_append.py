@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from soma.files import Appender, read_lines
+from tests.processes import started
 
 CROWD = """
 import sys
@@ -124,8 +125,8 @@ def test_processes_do_not_mix_their_lines(tmp_path: Path) -> None:
     """Four processes append to one file; each one's lines are whole and in order."""
     path = tmp_path / "lines"
     command = [sys.executable, "-c", CROWD, str(path)]
-    crowd = [subprocess.Popen([*command, str(number)]) for number in range(4)]
-    assert [one.wait() for one in crowd] == [0] * 4
+    with started([[*command, str(number)] for number in range(4)]) as crowd:
+        assert [one.wait() for one in crowd] == [0] * 4
     heads = [line.split(b":")[:2] for line in read_lines(path)]
 
     for number in range(4):

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from soma.tracking import RunRecord, check_run, run_records
+from tests.processes import started
 from tests.tracking.filters import script, strict
 
 pytestmark = pytest.mark.process
@@ -141,14 +142,12 @@ def test_a_zombie_has_crashed(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_fifty_starts_at_one_moment_are_fifty_runs(tmp_path: Path) -> None:
     """Each has a directory of its own, and no point lands in another one's."""
-    crowd = [
-        subprocess.Popen([sys.executable, "-c", CROWD, str(tmp_path), str(number)])
-        for number in range(50)
-    ]
-    while len([*tmp_path.glob("ready-*")]) < 50:
-        time.sleep(0.01)
-    (tmp_path / "go").touch()
-    assert [one.wait() for one in crowd] == [0] * 50
+    command = [sys.executable, "-c", CROWD, str(tmp_path)]
+    with started([[*command, str(number)] for number in range(50)]) as crowd:
+        while len([*tmp_path.glob("ready-*")]) < 50:
+            time.sleep(0.01)
+        (tmp_path / "go").touch()
+        assert [one.wait() for one in crowd] == [0] * 50
     series = [
         {point["value"] for point in record.metric_series("number")}
         for record in run_records(tmp_path)

@@ -1,7 +1,6 @@
 """`g.module()` under torch's own tools: compile, export, functional calls, data parallel, ONNX."""
 
 import json
-import subprocess
 import sys
 import warnings
 from pathlib import Path
@@ -13,6 +12,7 @@ from torch import nn
 from torch.utils._pytree import tree_flatten
 
 from soma import DifferentiableFilter, Graph
+from tests.processes import started
 from tests.training import data_parallel
 from tests.training.filters import Concatenate, Dense, Gated, Standardize, data
 
@@ -119,11 +119,9 @@ def module_loss(module: nn.Module, weights: Any) -> torch.Tensor:
 def test_processes_train_it_side_by_side(tmp_path: Path) -> None:
     """Two processes with half of the rows each end where one with all of them does."""
     script = [sys.executable, "-m", "tests.training.data_parallel"]
-    running = [
-        subprocess.Popen([*script, str(rank), str(tmp_path / "meeting")], cwd=ROOT, stdout=-1)
-        for rank in range(2)
-    ]
-    told = [json.loads(one.communicate(timeout=100)[0]) for one in running]
+    ranks = [[*script, str(rank), str(tmp_path / "meeting")] for rank in range(2)]
+    with started(ranks, cwd=ROOT) as running:
+        told = [json.loads(one.communicate(timeout=100)[0]) for one in running]
     alone = data_parallel.graph()
     data_parallel.train(alone.module(), data_parallel.X, data_parallel.Y)
 
