@@ -3,6 +3,7 @@
     SomaError
     ├── NotAFilter (TypeError)            something that is no filter in an expression
     ├── InvalidNodeId (ValueError)        an id that is taken or not allowed
+    ├── InvalidTarget (ValueError)        a name that no worker can have
     ├── UnknownNode (LookupError)         a node id that this graph does not have
     ├── CompileError (ValueError)         a graph that cannot run; holds all its diagnostics
     ├── NotFitted (RuntimeError)          a node that needs `fit` first
@@ -50,6 +51,7 @@ __all__ = [
     "InvalidMeasurements",
     "InvalidNodeId",
     "InvalidOutput",
+    "InvalidTarget",
     "InvalidThreshold",
     "MissingExtra",
     "ModeError",
@@ -81,6 +83,10 @@ class NotAFilter(SomaError, TypeError):
 
 class InvalidNodeId(SomaError, ValueError):
     """A node id is already taken, or holds characters that ids refuse."""
+
+
+class InvalidTarget(SomaError, ValueError):
+    """A filter was placed where no worker can be."""
 
 
 class UnknownNode(SomaError, LookupError):

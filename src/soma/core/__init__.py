@@ -20,7 +20,7 @@ from soma.core._event import (
     TrainingStarted,
     Watcher,
 )
-from soma.core._expression import Chain, Composable, Expression, Fork, as_composable
+from soma.core._expression import Chain, Composable, Expression, Fork, Placed, as_composable
 from soma.core._filter import (
     Arguments,
     Filter,
@@ -64,6 +64,7 @@ __all__ = [
     "NodeId",
     "NodeStarted",
     "Phase",
+    "Placed",
     "StepFinished",
     "StreamMode",
     "Tap",
