@@ -22,6 +22,12 @@
     ├── UnknownRun (LookupError)          a run directory that is not there
     ├── RunNotWritten (OSError)           a run directory that does not take what is logged
     ├── NotRecorded (LookupError)         something that the record of a run does not hold
+    ├── WorkerUnavailable (LookupError)   a worker that is not there, or not to be had
+    ├── WorkerMismatch (RuntimeError)     a worker with other versions
+    ├── WorkerLost (ConnectionError)      a worker that is gone
+    │   └── WorkerTimeout (TimeoutError)  or that did not answer in time
+    ├── RemoteFailure (RuntimeError)      an exception on a worker
+    ├── TornStep (RuntimeError)           a step that not all workers have taken
     ├── CheckpointError (ValueError)      a bundle that cannot be read, or a graph that fits in none
     └── MissingExtra (ImportError)        an optional library that is not installed
 
@@ -61,13 +67,19 @@ __all__ = [
     "NotMaterialized",
     "NotRecorded",
     "RunNotWritten",
+    "RemoteFailure",
     "SomaError",
     "SomaWarning",
+    "TornStep",
     "TrainingLost",
     "UnknownFlag",
     "UnknownNode",
     "UnknownRun",
     "UntrainedWarning",
+    "WorkerLost",
+    "WorkerMismatch",
+    "WorkerTimeout",
+    "WorkerUnavailable",
     "did_you_mean",
     "listing",
 ]
@@ -155,6 +167,30 @@ class RunNotWritten(SomaError, OSError):
 
 class NotRecorded(SomaError, LookupError):
     """Something was asked of a run that its record does not hold."""
+
+
+class WorkerUnavailable(SomaError, LookupError):
+    """A worker was asked for that is not there, or cannot be had."""
+
+
+class WorkerMismatch(SomaError, RuntimeError):
+    """A worker has other versions than the program that needs it."""
+
+
+class WorkerLost(SomaError, ConnectionError):
+    """A worker is gone, and with it what it held."""
+
+
+class WorkerTimeout(WorkerLost, TimeoutError):
+    """A worker did not answer in time."""
+
+
+class RemoteFailure(SomaError, RuntimeError):
+    """A filter raised an exception on a worker; the message holds it, with its trace."""
+
+
+class TornStep(SomaError, RuntimeError):
+    """Some workers may have taken an optimizer's step and others not."""
 
 
 class CheckpointError(SomaError, ValueError):

@@ -20,7 +20,15 @@ from soma.core._event import (
     TrainingStarted,
     Watcher,
 )
-from soma.core._expression import Chain, Composable, Expression, Fork, Placed, as_composable
+from soma.core._expression import (
+    Chain,
+    Composable,
+    Expression,
+    Fork,
+    Placed,
+    as_composable,
+    checked_target,
+)
 from soma.core._filter import (
     Arguments,
     Filter,
@@ -74,6 +82,7 @@ __all__ = [
     "Watcher",
     "Wiring",
     "as_composable",
+    "checked_target",
     "has_module",
     "needs_fit",
     "parameters_of",

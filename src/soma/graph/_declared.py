@@ -15,6 +15,7 @@ from soma.core import (
     Filter,
     Inlined,
     Link,
+    Node,
     NodeId,
     Topology,
     as_composable,
@@ -46,6 +47,7 @@ class DeclaredGraph(Composable):
             executor=executor,
             cache=None if store is None else Cache(store),
         )
+        self._runner.elsewhere = _elsewhere
 
     # Declaring
 
@@ -213,4 +215,10 @@ class DeclaredGraph(Composable):
 def _adopted(estimator: object) -> Filter:
     """Return the filter of an estimator that stands in an expression as it is."""
     filter: Filter = require("soma.integrations", extra="sklearn").sk(estimator)
+    return filter
+
+
+def _elsewhere(runner: Runner, node: Node) -> Filter:
+    """Return what stands here for a plain filter that is placed on a worker."""
+    filter: Filter = require("soma.distributed", extra="torch").stand_in(runner, node)
     return filter
