@@ -39,7 +39,7 @@ def local_cluster(count: int, *, timeout: float = 60.0) -> Iterator[tuple[str, .
         ]
         try:
             _wait(meeting, names, processes)
-            connect(timeout=timeout, folder=folder)
+            connect(*names, timeout=timeout, folder=folder)
             yield names
         finally:
             disconnect()

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from soma.core import Filter, NodeId, Topology
+from soma.distributed._aligned import crossing
 from soma.distributed._messages import Built, Failure, Group, Mode, Step, Weight
 from soma.engine import Call, Runner
 from soma.training import DifferentiableFilter, TrainingRun, mapped
@@ -61,9 +62,9 @@ class Hosted:
             call = self._run.call(self.node, judging=not mode.graph_trains)
             self._calls[mode.graph_trains] = call
         with torch.set_grad_enabled(mode.gradients):
-            answer = call.function(self.here(x))
-        output, aux = cast(tuple[object, object], answer) if call.has_extra else (answer, {})
-        return there(output), there(aux)
+            answer = call.function(self.here(crossing(x)))
+            output, aux = cast(tuple[object, object], answer) if call.has_extra else (answer, {})
+            return crossing(there(output)), crossing(there(aux))
 
     def tensors(self) -> dict[str, Tensor]:
         """Return parameters and buffers by name."""

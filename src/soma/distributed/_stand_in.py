@@ -1,13 +1,14 @@
 """What stands on this side for what is on a worker: modules, their parameters, plain filters."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 
 from soma.core import Filter, Node, NodeId
 from soma.distributed import _host
+from soma.distributed._aligned import crossing
 from soma.distributed._connection import Connection
 from soma.distributed._messages import Mode, Weight
 from soma.engine import generators_kept
@@ -51,10 +52,10 @@ class RemoteModule(StandIn):
         frozen = [name for name, one in self.named_parameters() if not one.requires_grad]
         gradients = torch.is_grad_enabled()
         mode = Mode(graph_trains, self.training, gradients, tuple(frozen))
-        answer: tuple[object, dict[str, object]] = self.connection.call(
-            self.worker, _host.answer, self._node.id, x, mode, node=self._node.id
+        output, aux = self.connection.call(
+            self.worker, _host.answer, self._node.id, crossing(x), mode, node=self._node.id
         )
-        return answer
+        return crossing(output), cast(dict[str, object], crossing(aux))
 
     def forward(self, x: object) -> object:
         """Return the output alone."""

@@ -20,13 +20,16 @@ Weights = Mapping[str, Tensor]
 def module_states(trainer: Trainer) -> dict[NodeId, dict[str, Tensor]]:
     """Return copies of the weights of every module that is built; one copy of what is tied."""
     copies: dict[int, Tensor] = {}
+    # Held together: what is brought home is new, and an `id` is one's own only while it lives.
+    modules = {
+        node: _in_use(filter) for node, filter in trainer.filters if filter._live is not None
+    }
     return {
         node: {
             name: copies.setdefault(id(spot.tensor), spot.tensor.detach().clone())
-            for name, spot in spots(_in_use(filter)).items()
+            for name, spot in spots(module).items()
         }
-        for node, filter in trainer.filters
-        if filter._live is not None
+        for node, module in modules.items()
     }
 
 
