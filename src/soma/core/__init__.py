@@ -33,7 +33,7 @@ from soma.core._filter import (
 from soma.core._inputs import Inputs, per_root
 from soma.core._module_flow import FlowEdge, FlowKind, FlowNode, ModuleFlow
 from soma.core._remade import parameters_of, remade
-from soma.core._search import SearchSpace, apply_params, search_space
+from soma.core._search import Searchable, SearchSpace, apply_params, search_space
 from soma.core._space import Choice, Range, Space, searched_values
 from soma.core._space_declared import search
 from soma.core._topology import Inlined, Link, Node, NodeId, Topology, Wiring, snake_case
@@ -70,6 +70,7 @@ __all__ = [
     "Phase",
     "Range",
     "SearchSpace",
+    "Searchable",
     "Space",
     "StepFinished",
     "StreamMode",

@@ -3,7 +3,6 @@
 `_space_declared.py` makes them of `soma.search` in the body of a class.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -85,10 +84,9 @@ def spaces_of(cls: type) -> dict[str, Space]:
     found: dict[str, Space] = {}
     for base in reversed(cls.__mro__):
         own = vars(base)
-        spaces: Mapping[str, Space] = own.get("_spaces", {})
-        for name in found.keys() & own.keys() - spaces.keys():
-            del found[name]
-        found |= spaces
+        if found:
+            found = {name: space for name, space in found.items() if name not in own}
+        found |= own.get("_spaces", {})
     return found
 
 
