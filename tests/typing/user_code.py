@@ -28,6 +28,20 @@ class Dense(DifferentiableFilter):
         return (self.width,)
 
 
+class Searched(Filter):
+    width: int = soma.search(16, 256, step=16)
+    rate: float = soma.search(1e-4, 1e-1, scale="log")
+    share: float = soma.search(0, 1)
+    activation: str = soma.search(choices=["relu", "gelu"])
+    bias: bool = soma.search(choices=[True, False], default=False)
+    norm: str | None = soma.search(choices=[None, "batch"])
+
+
+def searching(g: Graph) -> Graph:
+    space = soma.search_space(g)
+    return soma.apply_params(g, space.defaults()).train()
+
+
 def declaring() -> Graph:
     g = Graph.somatize((Scale() >> Dense(3) | Scale()) >> Dense(2), name="typed", seed=1)
     head: str = g.node("head", Dense(2))

@@ -24,7 +24,7 @@ _SUFFIXES = {
     ".gv": "dot",
 }
 
-_NAMES = ("state", "name", "kind", "started", "took", "id")
+_NAMES = ("state", "name", "kind", "started", "took", "params", "id")
 
 
 def root_option(command: Callable[..., None]) -> Callable[..., None]:
@@ -53,6 +53,7 @@ def runs(root: str, form: Form) -> None:
             "kind": record.manifest.kind,
             "state": row[0],
             "tags": list(record.manifest.tags),
+            "params": record.manifest.params,
             "created_at": record.manifest.created_at,
             "dir": str(record.dir),
         }

@@ -39,7 +39,7 @@ from soma.tracking._numbers import as_number, as_step, number_out, numbers_out
 from soma.tracking._plain import plain, plain_tags, shown, text_out
 from soma.tracking._points import Manifest
 from soma.tracking._process import ProcessMark
-from soma.tracking._status import write_status
+from soma.tracking._status import state_after, write_status
 
 _LONGEST_NAME = 1000  # characters in the name of a metric
 _LONGEST_TITLE = 10_000  # of a run, or of its kind
@@ -89,7 +89,7 @@ def start_run(
             created_at=now,
             environment=surroundings,
         )
-        write_status(own, process, now, None, ended=False)
+        write_status(own, process, now, None, state="running")
         _write(own / MANIFEST, {"format": FORMAT, **to_builtins(manifest)})
         return Run(own, manifest, process, durable=durable)
     except OSError as error:
@@ -118,6 +118,7 @@ class Run:
         self._last_calls: list[Callable[[], None]] = []
         self._failure: Exception | None = None
         self._ended = False
+        self._interrupting: tuple[type[Exception], ...] = ()
         self._heartbeat = Heartbeat(folder / STATUS)
         self.write(BeganLine(time=0.0))
 
@@ -206,6 +207,10 @@ class Run:
         """Have `call` write what is known only at the end; its error hides no other one."""
         self._last_calls.append(call)
 
+    def interrupted_by(self, *kinds: type[Exception]) -> None:
+        """Have errors of these kinds say that the run was stopped, as Ctrl-C does, not failed."""
+        self._interrupting += kinds
+
     def finish(self, error: BaseException | None = None) -> None:
         """Say how the run ended, bring it to the disk, and take no more.
 
@@ -228,7 +233,8 @@ class Run:
             troubles += _caught(lambda file=file: file.close(durable=True))  # type: ignore[misc]
         ended_with = error or (troubles[0] if troubles else None)
         try:
-            write_status(self.dir, self._process, self.manifest.created_at, ended_with, ended=True)
+            state = state_after(ended_with, self._interrupting)
+            write_status(self.dir, self._process, self.manifest.created_at, ended_with, state=state)
         except OSError as refusal:
             troubles.append(_not_written(self.dir / STATUS, refusal))
         if troubles and error is None:

@@ -63,18 +63,18 @@ def write_status(
     started_at: float,
     error: BaseException | None,
     *,
-    ended: bool,
+    state: State,
 ) -> None:
     """Say how the run of this process stands, so that it holds through a power cut."""
     status = Status(
         format=FORMAT,
-        state=_state_after(error) if ended else "running",
+        state=state,
         pid=process.pid,
         process_started=process.started,
         host=process.host,
         space=process.space,
         started_at=started_at,
-        ended_at=time.time() if ended else None,
+        ended_at=None if state == "running" else time.time(),
         error=None if error is None else _told(error),
     )
     write_atomically(str(folder / STATUS), [json.encode(status)], durable=True)
@@ -115,11 +115,15 @@ def newer(found: object) -> str | None:
     return None
 
 
-def _state_after(error: BaseException | None) -> State:
+def state_after(
+    error: BaseException | None, interrupting: tuple[type[Exception], ...] = ()
+) -> State:
+    """Return how a run stands that ended with `error`; some kinds of it may only stop a run."""
     if error is None:
         return "completed"
     # What is no `Exception`, as Ctrl-C and `sys.exit`, ends a run from outside.
-    return "failed" if isinstance(error, Exception) else "interrupted"
+    is_failure = isinstance(error, Exception) and not isinstance(error, interrupting)
+    return "failed" if is_failure else "interrupted"
 
 
 def _told(error: BaseException) -> str:
