@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import click
 
-from soma.cli._runs import root_option, run_folder
+from soma.cli._places import root_option, run_folder
 from soma.cli._show import Form, Refused, Row, form_options, show
 
 _FOUND = 1  # the exit code where something is wrong
