@@ -7,6 +7,7 @@ graph says. Reading: `_record.py`, which needs neither torch nor NumPy.
 from soma.tracking._check import check_run
 from soma.tracking._graph_record import GraphRecord, NodeRecord
 from soma.tracking._listener import RunListener
+from soma.tracking._numbers import numbers_out
 from soma.tracking._points import CacheActivity, Manifest, State, Timing
 from soma.tracking._record import RunRecord, run_records
 from soma.tracking._recording_graph import graph_record
@@ -28,6 +29,7 @@ __all__ = [
     "Timing",
     "check_run",
     "graph_record",
+    "numbers_out",
     "run_records",
     "start_run",
     "track_run",
