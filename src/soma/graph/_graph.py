@@ -7,6 +7,7 @@ modules to `training`. `_declared.py` and `_kept.py` hold what comes before.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager
+from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Self
 
@@ -15,6 +16,7 @@ from soma.cache import DEFAULT
 from soma.engine import Stream
 from soma.graph._kept import KeptGraph
 from soma.graph._tracking import tracked
+from soma.tracking import track_run
 
 if TYPE_CHECKING:
     import torch
@@ -315,10 +317,10 @@ class Graph(KeptGraph):
             root: the folder of the runs' folder.
             durable: have each logged point survive a power cut.
         """
-        return tracked(
-            self._runner, self.name, name,
-            kind=kind, tags=tags, params=params, root=root, durable=durable,
-        )  # fmt: skip
+        started = partial(
+            track_run, name, kind=kind, tags=tags, params=params, root=root, durable=durable
+        )
+        return tracked(self._runner, self.name, started)
 
     # Within
 
