@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from soma.audit import Audit, AuditScope, ChannelConfig
     from soma.health import Thresholds
-    from soma.tracking import Run
+    from soma.tracking import Run, Sink
     from soma.training import Context, History, Prefix
 
 
@@ -305,6 +305,7 @@ class Graph(KeptGraph):
         params: Mapping[str, object] | None = None,
         root: "str | PathLike[str]" = ".soma",
         durable: bool = False,
+        sinks: "Iterable[Sink]" = (),
     ) -> "AbstractContextManager[Run]":
         """Keep what happens inside a `with` in a directory below `<root>/runs`.
 
@@ -316,9 +317,18 @@ class Graph(KeptGraph):
             params: what the run was started with.
             root: the folder of the runs' folder.
             durable: have each logged point survive a power cut.
+            sinks: take the run to other tools while it goes on, as `soma.integrations.sinks` has
+                them; one that fails is told of and left alone.
         """
         started = partial(
-            track_run, name, kind=kind, tags=tags, params=params, root=root, durable=durable
+            track_run,
+            name,
+            kind=kind,
+            tags=tags,
+            params=params,
+            root=root,
+            durable=durable,
+            sinks=sinks,
         )
         return tracked(self._runner, self.name, started)
 

@@ -5,6 +5,7 @@ for what a graph says. Reading: `_record.py`, which needs neither torch nor NumP
 """
 
 from soma.tracking._check import check_run
+from soma.tracking._feed import tell
 from soma.tracking._graph_record import GraphRecord, NodeRecord
 from soma.tracking._listener import RunListener
 from soma.tracking._numbers import numbers_out
@@ -12,6 +13,7 @@ from soma.tracking._points import CacheActivity, Manifest, State, Timing
 from soma.tracking._record import RunRecord, run_records
 from soma.tracking._recording_graph import graph_record
 from soma.tracking._run import RowFile, Run
+from soma.tracking._sink import Point, Sink
 from soma.tracking._status import Standing
 from soma.tracking._track import track_run
 
@@ -20,10 +22,12 @@ __all__ = [
     "GraphRecord",
     "Manifest",
     "NodeRecord",
+    "Point",
     "RowFile",
     "Run",
     "RunListener",
     "RunRecord",
+    "Sink",
     "Standing",
     "State",
     "Timing",
@@ -31,5 +35,6 @@ __all__ = [
     "graph_record",
     "numbers_out",
     "run_records",
+    "tell",
     "track_run",
 ]

@@ -18,6 +18,7 @@ from msgspec import to_builtins
 from soma.core import Diagnostic, ModuleFlow
 from soma.errors import InvalidInput, RunNotWritten
 from soma.files import Appender, make_folder, write_atomically
+from soma.tracking._feed import Feed
 from soma.tracking._graph_record import GraphRecord
 from soma.tracking._heartbeat import Heartbeat
 from soma.tracking._layout import (
@@ -35,7 +36,8 @@ from soma.tracking._numbers import as_number, as_step, number_out, numbers_out
 from soma.tracking._plain import shown, text_out
 from soma.tracking._points import Manifest
 from soma.tracking._process import ProcessMark
-from soma.tracking._status import write_status
+from soma.tracking._sink import Sink
+from soma.tracking._status import standing_after, write_status
 
 _LONGEST_NAME = 1000  # characters in the name of a metric
 _LONGEST_TITLE = 10_000  # of a run, or of its kind
@@ -49,7 +51,13 @@ class Run:
     """
 
     def __init__(
-        self, folder: Path, manifest: Manifest, process: ProcessMark, *, durable: bool
+        self,
+        folder: Path,
+        manifest: Manifest,
+        process: ProcessMark,
+        *,
+        durable: bool,
+        sinks: Iterable[Sink] = (),
     ) -> None:
         self.dir = folder
         self.id = manifest.id
@@ -65,6 +73,7 @@ class Run:
         self._ended = False
         self._heartbeat = Heartbeat(folder / STATUS)
         self.write(BeganLine(time=0.0))
+        self._feeds = [Feed(sink, folder, manifest) for sink in sinks]
 
     def log(self, name: str, value: object, step: int | None = None) -> None:
         """Keep one number under a name.
@@ -171,11 +180,15 @@ class Run:
         self._heartbeat.stop()
         for file in (self._metrics, self._events):
             troubles += _caught(lambda file=file: file.close(durable=True))  # type: ignore[misc]
-        ended_with = error or (troubles[0] if troubles else None)
+        standing = standing_after(error or (troubles[0] if troubles else None))
         try:
-            write_status(self.dir, self._process, self.manifest.created_at, ended_with, ended=True)
+            write_status(self.dir, self._process, self.manifest.created_at, standing)
         except OSError as refusal:
             troubles.append(not_written(self.dir / STATUS, refusal))
+        for feed in self._feeds:
+            feed.end(standing)
+        for feed in self._feeds:
+            feed.finish()
         if troubles and error is None:
             raise troubles[0]
         for trouble in troubles:

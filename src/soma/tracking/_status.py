@@ -61,21 +61,19 @@ def write_status(
     folder: Path,
     process: ProcessMark,
     started_at: float,
-    error: BaseException | None,
-    *,
-    ended: bool,
+    standing: Standing,
 ) -> None:
     """Say how the run of this process stands, so that it holds through a power cut."""
     status = Status(
         format=FORMAT,
-        state=_state_after(error) if ended else "running",
+        state=standing.state,
         pid=process.pid,
         process_started=process.started,
         host=process.host,
         space=process.space,
         started_at=started_at,
-        ended_at=time.time() if ended else None,
-        error=None if error is None else _told(error),
+        ended_at=standing.ended_at,
+        error=standing.error,
     )
     write_atomically(str(folder / STATUS), [json.encode(status)], durable=True)
 
@@ -113,6 +111,11 @@ def newer(found: object) -> str | None:
     if number > FORMAT:
         return f"is of format {number}; this soma reads {FORMAT}. Install a newer one"
     return None
+
+
+def standing_after(error: BaseException | None) -> Standing:
+    """Return how a run stands that has just ended, with an error or without."""
+    return Standing(_state_after(error), None if error is None else _told(error), time.time())
 
 
 def _state_after(error: BaseException | None) -> State:

@@ -18,7 +18,8 @@ from soma.tracking._plain import plain, plain_tags, shown, text_out
 from soma.tracking._points import Manifest
 from soma.tracking._process import ProcessMark
 from soma.tracking._run import Run, not_written, write_json
-from soma.tracking._status import write_status
+from soma.tracking._sink import Sink
+from soma.tracking._status import Standing, write_status
 
 _LONGEST_TITLE = 10_000  # characters, of a run's name or kind
 
@@ -31,6 +32,7 @@ def track_run(
     params: Mapping[str, object] | None = None,
     root: str | PathLike[str] = ".soma",
     durable: bool = False,
+    sinks: Iterable[Sink] = (),
 ) -> Run:
     """Keep what is logged inside a `with` in a directory below `<root>/runs`.
 
@@ -47,6 +49,7 @@ def track_run(
         kind: what is done in it, for people too.
         params: what the run was started with; what JSON does not know is kept as its `repr`.
         durable: bring each line to the disk before going on, so that it survives a power cut.
+        sinks: take the run to other tools while it goes on; one that fails is told of and left.
 
     Raises:
         RunNotWritten: the directory cannot be made.
@@ -59,6 +62,7 @@ def track_run(
             f"the `params` of a run are a {type(params).__name__}; a mapping from names is wanted, "
             "such as `vars(arguments)`."
         )
+    to = _sinks(sinks)
     told = plain({} if params is None else params)
     kept = plain_tags(tags)
     folder = runs_folder(os.fspath(root)).absolute()
@@ -75,11 +79,22 @@ def track_run(
             created_at=now,
             environment=surroundings,
         )
-        write_status(own, process, now, None, ended=False)
+        write_status(own, process, now, Standing("running"))
         write_json(own / MANIFEST, {"format": FORMAT, **to_builtins(manifest)})
-        return Run(own, manifest, process, durable=durable)
+        return Run(own, manifest, process, durable=durable, sinks=to)
     except OSError as error:
         raise not_written(folder, error) from error
+
+
+def _sinks(given: Iterable[Sink]) -> list[Sink]:
+    sinks = list(given) if isinstance(given, Iterable) else [given]
+    for one in sinks:
+        if not isinstance(one, Sink):
+            raise InvalidInput(
+                f"{shown(one)} came among the `sinks` of a run; a list of sinks is wanted, such as "
+                "`[soma.integrations.sinks.CsvSink()]`."
+            )
+    return sinks
 
 
 def _new_directory(folder: Path) -> Path:
