@@ -118,9 +118,9 @@ class RunRecord:
         compiled: tuple[Diagnostic, ...] = _or((), read_diagnostics, self.dir)
         return (*compiled, *failed)
 
-    def flags(self) -> list[dict[str, Any]]:
-        """Return what an audit flagged at its end, by node; nothing where it did not end."""
-        return _or([], read_flags, self.dir)
+    def flags(self) -> list[dict[str, Any]] | None:
+        """Return what an audit flagged, by node; None where none came to its end."""
+        return _or(None, read_flags, self.dir)
 
     def events(self) -> list[dict[str, Any]]:
         """Return what happened, in order, each a mapping with `event` for its kind."""

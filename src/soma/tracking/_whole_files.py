@@ -50,7 +50,11 @@ def read_diagnostics(folder: Path) -> tuple[Diagnostic, ...]:
 
 def read_flags(folder: Path) -> list[dict[str, Any]]:
     """Return what an audit flagged at its end, by node."""
-    return _read(folder / DIAGNOSTICS / HEALTH, "flags", list[dict[str, Any]])
+    found = read_json(folder / DIAGNOSTICS / HEALTH)
+    flags = found.get("flags") if isinstance(found, dict) else None
+    if not isinstance(flags, list):
+        raise ValueError("there are no flags in it")
+    return [flag for flag in flags if isinstance(flag, dict)]
 
 
 def _check_ends(nodes: list[str], ends: list[str]) -> None:

@@ -2,6 +2,7 @@
 
 from os import PathLike
 
+from soma.health import HealthRecord
 from soma.tracking import RunRecord, Sink, tell
 
 
@@ -23,4 +24,4 @@ def export_run(folder: str | PathLike[str], sink: Sink) -> int:
         UnknownRun: there is no such directory.
     """
     record = RunRecord(folder)
-    return tell(sink, record, record.flags(), record.standing())
+    return tell(sink, record, HealthRecord(record).flags(), record.standing())
