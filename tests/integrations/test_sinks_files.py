@@ -16,6 +16,7 @@ from soma.integrations.sinks import CsvSink, ParquetSink, TensorBoardSink, expor
 from soma.tracking import Point, RunRecord, Sink
 from tests.integrations.sinks_read import by_name, hard_run, points
 from tests.tracking.filters import script
+from tests.viz.audits_made import audited, chain, write_flags
 
 KILLED = """
 import os, signal, sys
@@ -126,6 +127,20 @@ def test_tensorboard_knows_params_and_end(tmp_path: Path) -> None:
     assert content[metadata.SESSION_END_INFO_TAG].status == 2  # failure
     (state,) = accumulator.Tensors("soma/state")
     assert state.tensor_proto.string_val[0] == b"failed KeyError: 'mine'"
+
+
+@pytest.mark.parametrize("ended", [True, False])
+def test_tensorboard_knows_what_an_audit_flagged(ended: bool, tmp_path: Path) -> None:
+    """The findings are a text, also those of an audit that was cut off by a crash."""
+    measured = chain(4, shrinks=1e-4)
+    view = audited(tmp_path, measured)
+    if ended:
+        write_flags(view.dir, measured)
+    sink = TensorBoardSink(tmp_path / "out")
+    export_run(view.dir, sink)
+    (text,) = loaded(sink.where).Tensors("soma/findings")
+
+    assert text.tensor_proto.string_val[0].startswith(b"net: VANISHING")
 
 
 @pytest.mark.parametrize("make", [CsvSink, ParquetSink, TensorBoardSink])

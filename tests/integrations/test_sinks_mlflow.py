@@ -12,6 +12,7 @@ from soma.integrations.sinks import MLflowSink, export_run
 from soma.tracking import RunRecord
 from tests.integrations.sinks_read import hard_run, points
 from tests.tracking.filters import script
+from tests.viz.audits_made import audited, chain
 
 pytestmark = [
     pytest.mark.slow,  # making a database takes MLflow seconds
@@ -94,6 +95,14 @@ def test_exported_twice_is_exported_once(client: Any, uri: str, tmp_path: Path) 
 
     assert again.info.run_id == first.info.run_id
     assert series(client, again) == before
+
+
+def test_mlflow_knows_what_an_audit_flagged(client: Any, uri: str, tmp_path: Path) -> None:
+    """The findings are a tag."""
+    view = audited(tmp_path, chain(4, shrinks=1e-4))
+    export_run(view.dir, MLflowSink(uri))
+
+    assert the_run(client, view.id).data.tags["soma.findings"].startswith("net: VANISHING")
 
 
 @pytest.mark.parametrize(

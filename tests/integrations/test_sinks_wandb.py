@@ -19,6 +19,7 @@ from tests.integrations.sinks_read import (
     wandb_records,
 )
 from tests.tracking.filters import script
+from tests.viz.audits_made import audited, chain
 
 CALLS_NOBODY = """
 import sys
@@ -76,6 +77,20 @@ def test_wandb_knows_params_and_end(tmp_path: Path) -> None:
     assert (config["lr"], config["deep.on"], config["soma_kind"]) == (0.1, True, "train")
     assert (begun.run_id, begun.display_name, [*begun.tags]) == (run.id, "fails", ["demo"])
     assert one_of(tmp_path, "exit").exit.exit_code == 1
+
+
+def test_wandb_knows_what_an_audit_flagged(tmp_path: Path) -> None:
+    """The findings stand in the summary."""
+    view = audited(tmp_path, chain(4, shrinks=1e-4))
+    export_run(view.dir, WandbSink(tmp_path))
+    summary = {
+        item.key: item.value_json
+        for one in wandb_records(tmp_path)
+        if one.WhichOneof("record_type") == "summary"
+        for item in one.summary.update
+    }
+
+    assert summary["soma_findings"].startswith('"net: VANISHING')
 
 
 def test_exported_twice_is_there_once(tmp_path: Path) -> None:
