@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import soma
-from soma.errors import SinkWarning
+from soma.errors import NotRecorded, SinkWarning
 from soma.integrations.sinks import CsvSink, ParquetSink, TensorBoardSink, export_run
 from soma.tracking import Point, RunRecord, Sink
 from tests.integrations.sinks_read import by_name, hard_run, points
@@ -170,6 +170,41 @@ def test_a_manifest_leads_nowhere_else(make: Any, tmp_path: Path) -> None:
 
     assert run.dir.name in sink.where
     assert not [*tmp_path.rglob("*outside*")]
+
+
+@pytest.mark.parametrize("make", [CsvSink, ParquetSink, TensorBoardSink])
+def test_one_sink_takes_one_run_after_the_other(make: Any, tmp_path: Path) -> None:
+    """Each has a place of its own."""
+    sink, places = make(tmp_path / "out"), []
+    for value in (0.5, 0.25):
+        with soma.track_run("again", root=tmp_path, sinks=[sink]) as run:
+            run.log("loss", value)
+        places.append(sink.where)
+        assert run.id in sink.where
+
+    assert len({*places}) == len([*(tmp_path / "out").iterdir()]) == 2
+
+
+def test_a_run_that_goes_on_is_exported_as_it_is(tmp_path: Path) -> None:
+    """And once more when it has ended."""
+    sink = CsvSink(tmp_path / "out")
+    with soma.track_run("long", root=tmp_path) as run:
+        run.log("loss", 0.5)
+        assert export_run(run.dir, sink) == 1
+        run.log("loss", 0.25)
+
+    assert export_run(run.dir, sink) == 2
+    assert read(sink.where, "polars") == points(run.dir)
+
+
+def test_an_unreadable_run_is_refused(tmp_path: Path) -> None:
+    """Nothing is written of a run that nobody knows the end of."""
+    folder = hard_run(tmp_path)
+    (folder / "status.json").write_text("{")
+    with pytest.raises(NotRecorded, match=r"`status\.json`.*`soma check` lists"):
+        export_run(folder, CsvSink(tmp_path / "out"))
+
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.process

@@ -153,6 +153,7 @@ def test_a_sink_that_fails_is_told_of_once(
     assert record.state == "completed"
     assert other.got == recorded(run.dir)
     assert check_run(run.dir) == []
+    assert "takes no more of the run" in soma.RunView(run.dir).to_html(static=True)
 
 
 def test_a_warning_that_is_an_error_stops_no_run(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from os import PathLike
 
+from soma.errors import NotRecorded
 from soma.health import HealthRecord
 from soma.tracking import RunRecord, Sink, tell
 
@@ -22,6 +23,13 @@ def export_run(folder: str | PathLike[str], sink: Sink) -> int:
 
     Raises:
         UnknownRun: there is no such directory.
+        NotRecorded: the directory does not tell what the run was, or how it stands.
     """
     record = RunRecord(folder)
-    return tell(sink, record, HealthRecord(record).flags(), record.standing())
+    standing = record.standing()
+    if standing.state == "unreadable":
+        raise NotRecorded(
+            f"the run `{record.id}` cannot be handed over: {standing.error}. `soma check` lists "
+            "all that is wrong with it."
+        )
+    return tell(sink, record, HealthRecord(record).flags(), standing)
