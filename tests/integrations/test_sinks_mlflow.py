@@ -30,6 +30,23 @@ with soma.track_run("stopped", root=sys.argv[1], sinks=[MLflowSink(sys.argv[2])]
     os.kill(os.getpid(), signal.SIGINT)
 """
 
+KILLED = """
+import os, signal, sys, threading
+import soma
+from soma.integrations.sinks import MLflowSink
+class Told(MLflowSink):
+    def points(self, points):
+        super().points(points)
+        told.set()
+told = threading.Event()
+with soma.track_run("killed", root=sys.argv[1], sinks=[Told(sys.argv[2])]) as run:
+    run.log("loss", 0.0)
+    assert told.wait(50)
+    for step in range(1, 500):
+        run.log("loss", step)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
 
 @pytest.fixture(scope="module")
 def uri(tmp_path_factory: pytest.TempPathFactory) -> str:
@@ -131,6 +148,21 @@ def test_ctrl_c_is_killed(client: Any, uri: str, tmp_path: Path) -> None:
     found = the_run(client, folder.name)
 
     assert (found.info.status, found.data.metrics) == ("KILLED", {"loss": 0.5})
+
+
+@pytest.mark.process
+def test_a_killed_run_is_completed_by_an_export(client: Any, uri: str, tmp_path: Path) -> None:
+    """The run that its sink began is found, gets the rest, and stands as failed."""
+    script(KILLED, tmp_path, uri, check=False)
+    (folder,) = (tmp_path / "runs").iterdir()
+    begun = the_run(client, folder.name)
+    export_run(folder, MLflowSink(uri))
+    found = the_run(client, folder.name)
+    history = client.get_metric_history(found.info.run_id, "loss")
+
+    assert (begun.info.status, found.info.status) == ("RUNNING", "FAILED")
+    assert found.info.run_id == begun.info.run_id
+    assert sorted(one.value for one in history) == [float(step) for step in range(500)]
 
 
 def test_the_users_own_run_stays_theirs(client: Any, uri: str, tmp_path: Path) -> None:

@@ -38,6 +38,23 @@ with soma.track_run("quiet", root=sys.argv[1], sinks=[WandbSink(sys.argv[1])]) a
 print(run.id)
 """
 
+KILLED = """
+import os, signal, sys, threading
+import soma
+from soma.integrations.sinks import WandbSink
+class Told(WandbSink):
+    def points(self, points):
+        super().points(points)
+        told.set()
+told = threading.Event()
+with soma.track_run("killed", root=sys.argv[1], sinks=[Told(sys.argv[2])]) as run:
+    run.log("loss", 0.0)
+    assert told.wait(50)
+    for step in range(1, 500):
+        run.log("loss", step)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
 
 def one_of(folder: Path, kind: str) -> Any:
     """Return the last record of a kind."""
@@ -102,6 +119,29 @@ def test_exported_twice_is_there_once(tmp_path: Path) -> None:
 
     assert len(wandb_history(tmp_path)) == before
     assert len([*tmp_path.glob(f"wandb/offline-run-*-{folder.name}")]) == 1
+
+
+@pytest.mark.process
+def test_a_killed_run_is_replaced_by_an_export(tmp_path: Path) -> None:
+    """One offline run is left, with all that the killed process logged."""
+    script(KILLED, tmp_path, tmp_path, check=False)
+    (folder,) = (tmp_path / "runs").iterdir()
+    export_run(folder, WandbSink(tmp_path))
+
+    assert [row["loss"] for row in wandb_history(tmp_path)] == [*range(500)]
+    assert one_of(tmp_path, "exit").exit.exit_code == 1
+
+
+def test_thousands_of_metrics(tmp_path: Path) -> None:
+    """All names arrive."""
+    with soma.track_run("many", root=tmp_path, sinks=[WandbSink(tmp_path)]) as run:
+        for number in range(2500):
+            run.log(f"metric {number}", number)
+    (row,) = wandb_history(tmp_path)
+
+    assert {name: row[name] for name in row if name.startswith("metric")} == {
+        f"metric {number}": number for number in range(2500)
+    }
 
 
 def test_the_users_own_run_stays_theirs(tmp_path: Path) -> None:
