@@ -24,12 +24,11 @@ from tests.viz.audits_made import audited, chain
 CALLS_NOBODY = """
 import sys
 def watch(event, arguments):
+    # Printed, since an error in here would be caught by whoever makes the call.
     if event in ("socket.getaddrinfo", "socket.gethostbyname"):
-        assert arguments[0] in ("localhost", "127.0.0.1", None), arguments
-    if event == "socket.connect":
-        address = arguments[1]
-        assert isinstance(address, (str, bytes)) or address[0] == "127.0.0.1", address
-        print("connected", type(address).__name__)
+        print(event, arguments, flush=True)
+    if event in ("socket.connect", "socket.sendto") and not isinstance(arguments[1], (str, bytes)):
+        print(event, arguments, flush=True)
 sys.addaudithook(watch)
 import soma
 from soma.integrations.sinks import WandbSink
@@ -37,7 +36,6 @@ with soma.track_run("quiet", root=sys.argv[1], sinks=[WandbSink(sys.argv[1])]) a
     run.log("loss", 0.5)
 print(run.id)
 """
-
 KILLED = """
 import os, signal, sys, threading
 import soma
@@ -113,12 +111,13 @@ def test_wandb_knows_what_an_audit_flagged(tmp_path: Path) -> None:
 def test_exported_twice_is_there_once(tmp_path: Path) -> None:
     """The second export replaces the first."""
     folder = hard_run(tmp_path)
-    export_run(folder, WandbSink(tmp_path))
+    for _ in range(2):  # in one second, perhaps
+        export_run(folder, WandbSink(tmp_path))
     before = len(wandb_history(tmp_path))
     export_run(folder, WandbSink(tmp_path))
 
     assert len(wandb_history(tmp_path)) == before
-    assert len([*tmp_path.glob(f"wandb/offline-run-*-{folder.name}")]) == 1
+    assert len([*tmp_path.glob("wandb/offline-run-*")]) == 1
 
 
 @pytest.mark.process
@@ -152,13 +151,15 @@ def test_the_users_own_run_stays_theirs(tmp_path: Path) -> None:
     with wandb.init(
         mode="offline", dir=str(tmp_path), config={"lr": "theirs"}, settings=settings
     ) as mine:
-        with soma.track_run("ours", params={"lr": 0.1}, root=tmp_path, sinks=[WandbSink()]) as run:
-            run.log("loss", 0.5)
+        for loss in (0.5, 0.25):
+            options = {"params": {"lr": 0.1}, "root": tmp_path, "sinks": [WandbSink()]}
+            with soma.track_run("ours", **options) as run:
+                run.log("loss", loss)
         assert wandb.run is mine
         mine.log({"theirs": 1})
         assert mine.config["lr"] == "theirs"
 
-    assert [row.get("loss") for row in wandb_history(tmp_path)] == [0.5, None]
+    assert [row.get("loss") for row in wandb_history(tmp_path)] == [0.5, 0.25, None]
 
 
 def test_our_run_is_not_the_programs(tmp_path: Path) -> None:
@@ -175,10 +176,11 @@ def test_our_run_is_not_the_programs(tmp_path: Path) -> None:
 
 @pytest.mark.process
 def test_nobody_is_called(tmp_path: Path) -> None:
-    """Python asks for no address but the machine's own, and the run is on disk."""
+    """An offline run asks for no address and opens no connection, nor at the program's end."""
     done = script(CALLS_NOBODY, tmp_path)
+    (folder,) = (tmp_path / "runs").iterdir()
 
-    assert done.stdout.splitlines()[-1] in str([*tmp_path.glob("wandb/offline-run-*")])
+    assert done.stdout == f"{folder.name}\n"
 
 
 def test_a_file_in_place_of_the_folder(tmp_path: Path) -> None:

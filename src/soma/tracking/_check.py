@@ -28,7 +28,9 @@ def check_run(folder: str | PathLike[str]) -> list[str]:
         problems.append(f"the run did not end: {standing.error}")
     problems += _of_lines(record.dir / METRICS, point_of)
     problems += _of_lines(record.dir / EVENTS, event_of)
-    problems += _of_lines(record.dir / DIAGNOSTICS / SINKS, diagnostic_of)
+    failed = record.dir / DIAGNOSTICS / SINKS
+    if failed.exists():
+        problems += _of_lines(failed, diagnostic_of)
     for name, read in (
         (GRAPH, read_graph),
         (MODULES, read_modules),

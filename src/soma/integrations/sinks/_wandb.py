@@ -1,5 +1,6 @@
 """Runs in Weights & Biases, on disk alone unless asked: `wandb sync` sends them later."""
 
+import os
 import re
 import shutil
 from collections.abc import Mapping, Sequence
@@ -12,6 +13,7 @@ from soma.files import make_folder
 from soma.integrations.sinks._names import allowed, flat, plain_id, title, told
 from soma.tracking import Manifest, Point, Sink, Standing
 
+_REPORTING = "WANDB_ERROR_REPORTING"  # W&B reports on itself, over the network, offline too
 _STEP = "soma_step"  # W&B counts rows itself; ours come in any order, for each name anew
 _PREFIX = "soma-"
 _REFUSED = re.compile(r"[^\w\-. :/]")
@@ -29,7 +31,8 @@ class WandbSink(Sink):
     replaced. Names get `_` for characters that W&B stumbles over, and a mark at their end.
 
     Args:
-        mode: `"online"` sends the run while it goes on.
+        mode: `"offline"` asks nothing of the network, and for that turns off W&B's reports on
+            itself where `$WANDB_ERROR_REPORTING` says nothing; `"online"` sends the run at once.
 
     Raises:
         MissingExtra: W&B is not installed.
@@ -52,11 +55,15 @@ class WandbSink(Sink):
         """Begin a run of W&B, or go on with the active one."""
         self._began = run.created_at
         self._defined: set[str] = set()
-        self._earlier = [*(self._folder / "wandb").glob(f"offline-run-*-{plain_id(run)}")]
+        # W&B adds a number to the folder's name where two begin in one second.
+        files = (self._folder / "wandb").glob(f"offline-run-*/run-{plain_id(run)}.wandb")
+        self._earlier = [file.parent for file in files]
         self._run = self._begin(run) if self._active is None else self._active
         known = self._run.config
         config = {name: value for name, value in flat(run.params) if name not in known}
-        self._run.config.update({**config, "soma_kind": run.kind, "soma_run": run.id})
+        config |= {"soma_kind": run.kind, "soma_run": run.id}
+        # A run of the user's may have taken another one of ours before.
+        self._run.config.update(config, allow_val_change=True)
         self.where = str(Path(self._run.dir).parent)
 
     def points(self, points: Sequence[Point]) -> None:
@@ -87,11 +94,12 @@ class WandbSink(Sink):
         if self._active is None:
             self._run.finish(exit_code=0 if standing.state in ("completed", "running") else 1)
             for folder in self._earlier:
-                if str(folder) != self.where:  # two in one second are one
-                    shutil.rmtree(folder, ignore_errors=True)
+                shutil.rmtree(folder, ignore_errors=True)
 
     def _begin(self, run: Manifest) -> Any:
         make_folder(str(self._folder))
+        if self._mode == "offline":
+            os.environ.setdefault(_REPORTING, "false")
         tags = dict.fromkeys(title(tag, _LONGEST_TAG) for tag in run.tags)
         return self._wandb.init(
             project=self._project,
