@@ -12,7 +12,7 @@ import soma
 from soma.errors import InvalidInput, SinkWarning
 from soma.tracking import Manifest, Point, RunRecord, Sink, Standing, check_run, tell
 from soma.tracking._feed import Feed
-from tests.tracking.filters import script
+from tests.tracking.filters import Plus, script
 
 ENDS = """
 import sys
@@ -121,6 +121,16 @@ def test_a_sink_gets_what_is_recorded(tmp_path: Path) -> None:
     assert sink.run == run.manifest
     assert sink.standing.state == "completed"
     assert sink.got == recorded(run.dir)
+
+
+def test_a_graph_hands_its_run_over(tmp_path: Path) -> None:
+    """`Graph.track_run` takes sinks too."""
+    sink = Keeping()
+    g = soma.Graph.somatize(Plus(1), cache=None)
+    with g.track_run("test", root=tmp_path, sinks=[sink]) as run:
+        run.log("answer", g.forward(1.0))
+
+    assert [point.value for point in sink.got] == [2.0]
 
 
 def test_points_come_while_the_run_goes_on(tmp_path: Path) -> None:
