@@ -27,6 +27,7 @@ from soma.tracking._tail import Tail
 
 _SECONDS = 1.0  # between two looks
 _PATIENCE = 30.0  # seconds without a sign of life, at the end of a run
+_MOST_POINTS = 1000  # in one call
 _MOST_TOLD = 1000  # characters of an error
 
 
@@ -124,8 +125,8 @@ class Feed:
 def _points(tail: Tail) -> Iterator[list[Point]]:
     while lines := tail.read():
         found = [Point(*point) for line in lines if (point := point_of(line)) is not None]
-        if found:
-            yield found
+        for first in range(0, len(found), _MOST_POINTS):  # each call is a sign of life
+            yield found[first : first + _MOST_POINTS]
 
 
 def _message(error: BaseException) -> str:

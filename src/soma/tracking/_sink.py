@@ -40,7 +40,7 @@ class Sink:
         """Begin a run: its id, its name, and what it was started with."""
 
     def points(self, points: Sequence[Point]) -> None:
-        """Take what was logged since the last call, in order; never nothing."""
+        """Take what was logged since the last call, in order: 1 to 1000 points."""
         raise NotImplementedError(f"{type(self).__name__} has no method `points`.")
 
     def findings(self, flags: Sequence[Mapping[str, Any]]) -> None:

@@ -20,7 +20,6 @@ _LONGEST_NAME = 250
 _LONGEST_PARAM = 6000
 _LONGEST_TAG = 5000
 _MOST_PARAMS = 100  # in one call
-_MOST_POINTS = 1000
 _STATUS = {
     "completed": "FINISHED",
     "failed": "FAILED",
@@ -85,8 +84,7 @@ class MLflowSink(Sink):
     def points(self, points: Sequence[Point]) -> None:
         """Add points, but those that the run has already."""
         metrics = [metric for point in points if (metric := self._metric(point)) is not None]
-        for first in range(0, len(metrics), _MOST_POINTS):
-            self._client.log_batch(self._id, metrics=metrics[first : first + _MOST_POINTS])
+        self._client.log_batch(self._id, metrics=metrics)  # it takes a thousand
 
     def findings(self, flags: Sequence[Mapping[str, Any]]) -> None:
         """Keep what was flagged as the tag `soma.findings`."""
