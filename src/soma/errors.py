@@ -28,6 +28,7 @@
     ├── CacheWarning                      a cache that does not keep or give back what it should
     ├── CheckpointWarning                 something that a bundle lacks, where that was allowed
     ├── GradientWarning                   a gradient that does not get where it was wanted
+    ├── SinkWarning                       a sink that takes no more of a run; the run goes on
     └── UntrainedWarning                  modules whose weights are still the initial ones
 
 Each class also inherits the builtin that people already catch. Messages say what
@@ -59,6 +60,7 @@ __all__ = [
     "NotMaterialized",
     "NotRecorded",
     "RunNotWritten",
+    "SinkWarning",
     "SomaError",
     "SomaWarning",
     "TrainingLost",
@@ -181,6 +183,10 @@ class CheckpointWarning(SomaWarning):
 
 class GradientWarning(SomaWarning):
     """A gradient does not get where it was wanted."""
+
+
+class SinkWarning(SomaWarning):
+    """A sink takes no more of a run; the run goes on, and its directory has everything."""
 
 
 class UntrainedWarning(SomaWarning):

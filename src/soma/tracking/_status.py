@@ -61,21 +61,19 @@ def write_status(
     folder: Path,
     process: ProcessMark,
     started_at: float,
-    error: BaseException | None,
-    *,
-    state: State,
+    standing: Standing,
 ) -> None:
     """Say how the run of this process stands, so that it holds through a power cut."""
     status = Status(
         format=FORMAT,
-        state=state,
+        state=standing.state,
         pid=process.pid,
         process_started=process.started,
         host=process.host,
         space=process.space,
         started_at=started_at,
-        ended_at=None if state == "running" else time.time(),
-        error=None if error is None else _told(error),
+        ended_at=standing.ended_at,
+        error=standing.error,
     )
     write_atomically(str(folder / STATUS), [json.encode(status)], durable=True)
 
@@ -115,10 +113,15 @@ def newer(found: object) -> str | None:
     return None
 
 
-def state_after(
+def standing_after(
     error: BaseException | None, interrupting: tuple[type[Exception], ...] = ()
-) -> State:
-    """Return how a run stands that ended with `error`; some kinds of it may only stop a run."""
+) -> Standing:
+    """Return how a run stands that has just ended; some kinds of errors may only stop a run."""
+    told = None if error is None else _told(error)
+    return Standing(_state_after(error, interrupting), told, time.time())
+
+
+def _state_after(error: BaseException | None, interrupting: tuple[type[Exception], ...]) -> State:
     if error is None:
         return "completed"
     # What is no `Exception`, as Ctrl-C and `sys.exit`, ends a run from outside.
