@@ -10,6 +10,7 @@ import pytest
 
 from soma.cache._file_store import MAPPED_FROM, MOST_MAPPED, FileStore
 from soma.cache._mounts import is_local
+from soma.cache._record import FORMAT
 from soma.cache._store import Blob
 from soma.errors import CacheWarning
 from soma.files import TEMPORARY
@@ -58,7 +59,7 @@ def test_the_files_are_where_they_should_be(store: FileStore) -> None:
 
     assert files == {blob_of(store, 1), record_of(store, 1), Path(store.root, "format.json")}
     assert blob_of(store, 1).read_bytes() == value_of(1)
-    assert Path(store.root, "format.json").read_text() == '{"format":1}'
+    assert Path(store.root, "format.json").read_text() == f'{{"format":{FORMAT}}}'
 
 
 def test_only_the_owner_reads(store: FileStore) -> None:
@@ -146,7 +147,7 @@ def test_a_hit_is_noted_once_an_hour(store: FileStore) -> None:
     assert record_of(store, 1).stat().st_mtime == pytest.approx(when, abs=1)
 
 
-@pytest.mark.parametrize("text", ['{"format":2}', '{"format": 999999, "more": 1}'])
+@pytest.mark.parametrize("text", [f'{{"format":{FORMAT + 1}}}', '{"format": 999999, "more": 1}'])
 def test_a_newer_folder_is_left_alone(store: FileStore, text: str) -> None:
     """A folder of a later version is neither read nor written, and that is said once."""
     commit(store, 1)

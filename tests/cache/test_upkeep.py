@@ -213,7 +213,7 @@ def test_verify_names_each_damaged_file(store: FileStore) -> None:
         ("record", key_of(0)): "it does not begin as a record does",
         ("blob", digest_of(1)): "its bytes are not the ones that were written",
         ("record", key_of(3)): "it is the record of another key",
-        ("last", digest_of(7)): "its bytes are not the ones that were written",
+        ("last", digest_of(7)): "it does not begin as a record does",
     }
 
 

@@ -7,17 +7,14 @@ neither raises.
 
 import errno
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from mmap import mmap
 from secrets import randbelow
-from threading import Thread
 from warnings import warn
-
-from blake3 import blake3
 
 from soma.cache._layout import path_of
 from soma.cache._record import (
     Last,
-    NewerFormat,
+    OtherFormat,
     Record,
     check_hash,
     parse,
@@ -26,35 +23,13 @@ from soma.cache._record import (
     write_record,
 )
 from soma.cache._store import Blob, Counts, Damaged, Entry, Lost
+from soma.cache._tensor_file import hash_file
 from soma.cache._upkeep import gc
 from soma.errors import CacheWarning
 
 __all__ = ["BaseStore"]
 
-LARGE = 16_000_000  # bytes that are hashed on a thread while they are written
-
 _PASSING = {errno.EMFILE, errno.ENFILE}  # over as soon as somebody closes a file
-
-
-@contextmanager
-def _hashing(parts: Sequence[memoryview], *, aside: bool) -> Iterator[blake3]:
-    """Hash bytes, meanwhile on a thread if that pays; done at the end of the `with`."""
-    hasher = blake3()
-
-    def hash_all() -> None:
-        for part in parts:
-            hasher.update(part)
-
-    thread = Thread(target=hash_all) if aside else None
-    if thread is None:
-        hash_all()
-        yield hasher
-        return
-    thread.start()
-    try:
-        yield hasher
-    finally:
-        thread.join()
 
 
 class BaseStore:
@@ -107,7 +82,7 @@ class BaseStore:
                     self.counts.hits += 1
                     return record
                 self._damage(path, "it is the record of another key")
-            except NewerFormat:
+            except OtherFormat:
                 pass  # whole, and of no use here
             except ValueError as error:
                 self._damage(path, str(error))
@@ -134,16 +109,14 @@ class BaseStore:
         self.counts.blobs_read += 1
         return Blob(data)
 
-    def put_blob(self, digest: str, buffers: Sequence[memoryview]) -> str:
-        """Keep bytes under a digest, unless they are there; return their `blob_hash`."""
+    def put_blob(self, digest: str, buffers: Sequence[memoryview]) -> None:
+        """Keep bytes under a digest, unless they are there."""
         path = path_of("blob", check_hash(digest))
         parts = [memoryview(buffer).cast("B") for buffer in buffers if buffer.nbytes]
         size = sum(map(len, parts))
-        with _hashing(parts, aside=size >= LARGE) as hasher:
-            wanted = self.writable and (self.max_size is None or size <= self.max_size)
-            if wanted and not self._has(path, size) and self._put(path, parts):
-                self.counts.blobs_written += 1
-        return hasher.hexdigest()
+        wanted = self.writable and (self.max_size is None or size <= self.max_size)
+        if wanted and not self._has(path, size) and self._put(path, parts):
+            self.counts.blobs_written += 1
 
     def has_blob(self, digest: str) -> bool:
         """Tell whether bytes are kept under a digest, without reading them."""
@@ -211,9 +184,9 @@ class BaseStore:
             return True
         return False
 
-    def _vouched(self, path: str, data: bytes, blob_hash: str | None) -> bool:
+    def _vouched(self, path: str, data: bytes | mmap, blob_hash: str | None) -> bool:
         """Are these the bytes that a record speaks of?"""
-        if blob_hash is None or blake3(data).hexdigest() == blob_hash:
+        if blob_hash is None or hash_file(memoryview(data)) == blob_hash:
             return True
         self._damage(path, "its bytes are not the ones that were written")
         return False

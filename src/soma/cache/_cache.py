@@ -79,10 +79,9 @@ class Cache:
                 known = digest(value)
             return Kept(known, str(refusal))
         if self.store.writable:
-            blob_hash = None
             if encoded.blob is not None:
-                blob_hash = self.store.put_blob(encoded.digest, _views(encoded.blob))
-            self.store.put_record(_record(key, encoded, kind, facts, blob_hash))
+                self.store.put_blob(encoded.digest, _views(encoded.blob))
+            self.store.put_record(_record(key, encoded, kind, facts))
         return Kept(encoded.digest)
 
     def last(self, name: str) -> str | None:
@@ -99,7 +98,6 @@ def _record(
     encoded: Encoded,
     kind: Literal["state", "output"],
     facts: Mapping[str, object],
-    blob_hash: str | None,
 ) -> Record:
     inline = encoded.inline
     return Record(
@@ -110,7 +108,7 @@ def _record(
         kind=kind,
         facts=dict(facts),
         created=time.time(),
-        blob_hash=blob_hash,
+        blob_hash=encoded.blob_hash,
     )
 
 

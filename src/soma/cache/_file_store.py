@@ -120,7 +120,7 @@ class FileStore(BaseStore):
         if blob_hash is not None:
             now = _Checked(status.st_ino, status.st_size, status.st_mtime_ns, blob_hash)
             if self._checked.get(digest) != now:
-                if not self._vouched(path, cast(bytes, data), blob_hash):
+                if not self._vouched(path, data, blob_hash):
                     return None
                 self._checked[digest] = now
         self.counts.blobs_read += 1

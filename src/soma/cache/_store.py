@@ -114,8 +114,8 @@ class Store(Protocol):
         """Return the bytes kept under a digest, checked against `blob_hash` once; None: a miss."""
         ...
 
-    def put_blob(self, digest: str, buffers: Sequence[memoryview]) -> str:
-        """Keep bytes under a digest, unless they are there; return their `blob_hash`."""
+    def put_blob(self, digest: str, buffers: Sequence[memoryview]) -> None:
+        """Keep bytes under a digest, unless they are there."""
         ...
 
     def has_blob(self, digest: str) -> bool:
