@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 from blake3 import blake3
 
 from soma.cache._flatten import Flat, Foreign, Misfit, Row, flatten
+from soma.cache._hash import hash_bytes
 from soma.cache._parts import PAIRED, SORTED, Buffer
 from soma.errors import SomaError
 
@@ -69,7 +70,7 @@ def encode_block(data: Buffer) -> bytes:
     size = len(data)
     if size <= COPIED:
         return b"b%d:" % size + data
-    return b"B%d:%b" % (size, _hash(data))
+    return b"B%d:%b" % (size, hash_bytes(data))
 
 
 def digest_flat(flat: Flat, blocks: Sequence[bytes], *, unordered_dicts: bool = False) -> Digest:
@@ -81,7 +82,7 @@ def digest_flat(flat: Flat, blocks: Sequence[bytes], *, unordered_dicts: bool = 
     *inner, root = flat.rows
     for row in inner:
         encoding = _row(row, known, rest, unordered_dicts)
-        known.append(encoding if len(encoding) <= LONGEST else b"h" + _hash(encoding))
+        known.append(encoding if len(encoding) <= LONGEST else b"h" + hash_bytes(encoding))
     return blake3(VALUE + _row(root, known, rest, unordered_dicts)).hexdigest()
 
 
@@ -133,8 +134,3 @@ _ENCODERS: dict[type, Callable[[Any], bytes]] = {
     str: _text,
     bytes: lambda value: b"y%d:%b" % (len(value), value),
 }
-
-
-def _hash(data: Buffer) -> bytes:
-    # On one thread: a forked child would wait for ever for threads that its parent had.
-    return blake3(data).digest()
