@@ -324,7 +324,7 @@ def test_a_forked_child_takes_digests_of_large_values() -> None:
     code = """
 import os, signal
 from soma.cache import digest
-value = bytes(3_000_000)
+value = bytes(20_000_000)
 known = digest(value)
 child = os.fork()
 if not child:
@@ -337,7 +337,7 @@ print(os.waitpid(child, 0)[1])
     assert done.stdout.strip() == "0"
 
 
-@pytest.mark.parametrize("size", [MANY - 1, MANY, 3 * MANY + 1])
+@pytest.mark.parametrize("size", [MANY - 1, MANY + 1])
 def test_threads_that_hash_at_once_agree(size: int) -> None:
     """A hash is that of blake3, whoever has the threads just then."""
     data = random.Random(0).randbytes(size)

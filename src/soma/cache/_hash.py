@@ -7,7 +7,7 @@ from blake3 import blake3
 
 from soma.cache._parts import Buffer
 
-MANY = 1_000_000  # bytes from which threads pay
+MANY = 16_000_000  # bytes; for fewer, a busy machine wakes threads later than one is done
 CREW = min(4, os.cpu_count() or 1)
 
 
