@@ -29,6 +29,8 @@ from soma.errors import CacheWarning
 
 __all__ = ["BaseStore"]
 
+SORTS = 16  # of records of one node that are remembered
+
 _PASSING = {errno.EMFILE, errno.ENFILE}  # over as soon as somebody closes a file
 
 
@@ -127,15 +129,20 @@ class BaseStore:
         """Count a blob as damaged, because it does not decode: the next put replaces it."""
         self._damage(path_of("blob", check_hash(digest)), reason)
 
-    def get_last(self, name: str) -> str | None:
-        """Return the key of the last record of a class and node, named by a digest."""
-        data = self._get(path_of("last", check_hash(name)))
-        last = read_last(data) if data is not None else None
-        return last.key if last is not None and last.name == name else None
+    def get_last(self, name: str, sort: str | None = None) -> str | None:
+        """Return the key of a node's last record, of one sort or of all."""
+        last = self._last(name)
+        return None if last is None else last.key if sort is None else last.keys.get(sort)
 
-    def put_last(self, name: str, key: str) -> None:
-        """Remember the key of the last record of a class and node."""
-        last = Last(name=check_hash(name), key=check_hash(key))
+    def put_last(self, name: str, sort: str, key: str) -> None:
+        """Remember the key of a node's last record, which is of this sort."""
+        if not self.writable:
+            return
+        last = self._last(name)
+        keys = {} if last is None else dict(last.keys)
+        keys.pop(sort, None)
+        latest = [*keys.items()][1 - SORTS :]
+        last = Last(name=name, key=check_hash(key), keys={**dict(latest), sort: key})
         self._put(path_of("last", name), [write_last(last)])
 
     def read(self, entry: Entry) -> memoryview | None:
@@ -151,6 +158,12 @@ class BaseStore:
         """Remove a file, if it is still there."""
         temporary = entry.kind == "temporary"
         self._remove(entry.name if temporary else path_of(entry.kind, entry.name))
+
+    def _last(self, name: str) -> Last | None:
+        """Return what is known of the last records of a node, named by a digest."""
+        data = self._get(path_of("last", check_hash(name)))
+        last = read_last(data) if data is not None else None
+        return last if last is not None and last.name == name else None
 
     def _has(self, path: str, size: int) -> bool:
         """Is a file of this size there, and not known to be damaged?"""

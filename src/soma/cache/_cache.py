@@ -14,6 +14,7 @@ from soma.cache._codec import Encoded, Undecodable, Unencodable, decode_blob, de
 from soma.cache._digest import Undigestible, digest
 from soma.cache._record import Record
 from soma.cache._store import Store
+from soma.cache._why import last_name
 
 
 class Missing(LookupError):
@@ -84,13 +85,13 @@ class Cache:
             self.store.put_record(_record(key, encoded, kind, facts))
         return Kept(encoded.digest)
 
-    def last(self, name: str) -> str | None:
-        """Return the key that was last noted under a name."""
-        return self.store.get_last(name)
+    def last(self, node: str, sort: str) -> str | None:
+        """Return the key of the last record of this sort that a node wrote."""
+        return self.store.get_last(last_name(node), sort)
 
-    def note_last(self, name: str, key: str) -> None:
-        """Note a record as the last one under a name."""
-        self.store.put_last(name, key)
+    def note_last(self, node: str, sort: str, key: str) -> None:
+        """Note a record as a node's last, and as its last of this sort."""
+        self.store.put_last(last_name(node), sort, key)
 
 
 def _record(

@@ -90,8 +90,11 @@ class FileStore(BaseStore):
     def get_record(self, key: str) -> Record | None:
         """Return the record of a key, read again only if its file is another; None is a miss."""
         try:
-            status = os.lstat(f"{self.root}/{path_of('record', key)}")
-        except (OSError, ValueError):
+            status = os.lstat(f"{self.root}/{path_of('record', check_hash(key))}")
+        except FileNotFoundError:
+            self.counts.misses += 1
+            return None
+        except OSError:
             return super().get_record(key)
         known = self._decoded.get(key)
         if self.readable and known is not None and _is_as_it_was(known[0], status):
@@ -125,13 +128,6 @@ class FileStore(BaseStore):
                 self._checked[digest] = now
         self.counts.blobs_read += 1
         return Blob(data)
-
-    def put_last(self, name: str, key: str) -> None:
-        """Remember the key of the last record of a class and node."""
-        if self.writable:
-            # Some file systems bring a file to the disk at once when it replaces another.
-            self._remove(path_of("last", name))
-        super().put_last(name, key)
 
     def read(self, entry: Entry) -> memoryview | None:
         """Return the bytes of a file, unchecked; None: it is gone."""
@@ -198,6 +194,9 @@ class FileStore(BaseStore):
 
     def _write(self, path: str, parts: Sequence[bytes | memoryview]) -> None:
         full = f"{self.root}/{path}"
+        if path.startswith("last/"):
+            # Some file systems bring a file to the disk at once when it replaces another.
+            self._remove(path)
         try:
             write_atomically(full, parts, before=self._before)
         except FileNotFoundError:

@@ -59,11 +59,12 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Last(msgspec.Struct, frozen=True, kw_only=True):
-    """The key of the last record that a class and node have written."""
+    """The key of the last record that a node has written, and of the last of each sort."""
 
     format: int = FORMAT
     name: str
     key: str
+    keys: dict[str, str] = {}  # by sort, the latest at the end
 
 
 class _Format(msgspec.Struct):
@@ -141,7 +142,7 @@ def parse_last(data: bytes) -> Last:
         ValueError: it is damaged; the message says how.
     """
     last = _open_seal(data, _lasts)
-    if not (_is_hash(last.name) and _is_hash(last.key)):
+    if not all(map(_is_hash, (last.name, last.key, *last.keys.values()))):
         raise ValueError("it holds something else where a name or key should be")
     return last
 

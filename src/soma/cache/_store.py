@@ -126,12 +126,17 @@ class Store(Protocol):
         """Count a blob as damaged, because it does not decode: the next put replaces it."""
         ...
 
-    def get_last(self, name: str) -> str | None:
-        """Return the key of the last record of a class and node, named by a digest."""
+    def get_last(self, name: str, sort: str | None = None) -> str | None:
+        """Return the key of a node's last record, of one sort or of all."""
         ...
 
-    def put_last(self, name: str, key: str) -> None:
-        """Remember the key of the last record of a class and node."""
+    def put_last(self, name: str, sort: str, key: str) -> None:
+        """Remember the key of a node's last record, which is of this sort.
+
+        Args:
+            name: a digest that stands for the node.
+            sort: what is told apart at one node, as a short text; a few are remembered.
+        """
         ...
 
     def entries(self) -> Iterator[Entry]:

@@ -151,11 +151,20 @@ class StoreSuite:
         assert bytes(blob.buffer) == b""
 
     def test_the_last_key_of_a_name_is_remembered(self, store: Store) -> None:
-        """`put_last` overwrites, `get_last` of an unknown name is None."""
-        store.put_last(digest_of(1), key_of(1))
-        store.put_last(digest_of(1), key_of(2))
-        assert store.get_last(digest_of(1)) == key_of(2)
+        """`put_last` overwrites, `get_last` of an unknown name or sort is None."""
+        for number in (1, 2):
+            store.put_last(digest_of(1), "a", key_of(number))
+        assert store.get_last(digest_of(1)) == store.get_last(digest_of(1), "a") == key_of(2)
+        assert store.get_last(digest_of(1), "b") is None
         assert store.get_last(digest_of(2)) is None
+
+    def test_the_last_keys_of_a_few_sorts_are_remembered(self, store: Store) -> None:
+        """Each sort has its own last key; the sort not written for longest is forgotten."""
+        for number in (*range(16), 0, 16):
+            store.put_last(digest_of(1), f"sort {number}", key_of(number))
+        assert store.get_last(digest_of(1)) == key_of(16)
+        assert store.get_last(digest_of(1), "sort 0") == key_of(0)
+        assert store.get_last(digest_of(1), "sort 1") is None
 
     def test_only_a_hash_is_a_name(self, store: Store) -> None:
         """What is no hash never becomes a path."""
@@ -167,7 +176,7 @@ class StoreSuite:
         """Entries, kinds, blobs and pins are told apart."""
         for number in range(3):
             commit(store, number)
-        store.put_last(digest_of(9), key_of(1))
+        store.put_last(digest_of(9), "a", key_of(1))
         pin(store, key_of(1))
         found = stats(store)
         assert (found.entries, found.states, found.outputs) == (3, 1, 2)
@@ -193,6 +202,6 @@ class StoreSuite:
         """Nothing is damaged where nothing was touched."""
         for number in range(3):
             commit(store, number)
-        store.put_last(digest_of(9), key_of(1))
+        store.put_last(digest_of(9), "a", key_of(1))
         pin(store, key_of(1))
         assert verify(store) == []
