@@ -5,9 +5,12 @@ import pickle  # noqa: TID251 - how a store gets to another process
 import stat
 import time
 from pathlib import Path
+from typing import Any, cast
 
+import numpy as np
 import pytest
 
+from soma.cache import Cache
 from soma.cache._file_store import MAPPED_FROM, MOST_MAPPED, FileStore
 from soma.cache._mounts import is_local
 from soma.cache._record import FORMAT
@@ -87,6 +90,19 @@ def test_who_writes_to_mapped_bytes_changes_a_copy(store: FileStore) -> None:
         if blob.mapped:
             blob.buffer[:4] = b"mine"
     assert look(store, 1, MAPPED_FROM)
+
+
+def test_each_value_read_is_its_own(store: FileStore) -> None:
+    """Arrays lie in the bytes that were read for them, and two hits never share those."""
+    cache = Cache(store)
+    cache.keep(key_of(1), [np.zeros(9_000), np.ones(9_000)], "output", {})
+    record = cache.find(key_of(1))
+    assert record is not None
+    (zeros, ones), again = cast(list[Any], cache.load(record)), cast(list[Any], cache.load(record))
+    zeros += 5
+
+    assert (ones.sum(), again[0].sum(), again[1].sum()) == (9_000, 0, 9_000)
+    assert cast(list[Any], cache.load(record))[0].sum() == 0
 
 
 def test_a_view_outlives_its_blob(store: FileStore) -> None:

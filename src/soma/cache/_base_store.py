@@ -197,7 +197,7 @@ class BaseStore:
             return True
         return False
 
-    def _vouched(self, path: str, data: bytes | mmap, blob_hash: str | None) -> bool:
+    def _vouched(self, path: str, data: bytes | bytearray | mmap, blob_hash: str | None) -> bool:
         """Are these the bytes that a record speaks of?"""
         if blob_hash is None or hash_file(memoryview(data)) == blob_hash:
             return True

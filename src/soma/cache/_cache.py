@@ -55,7 +55,7 @@ class Cache:
             if blob is None:
                 raise Missing
             try:
-                return decode_blob(blob.buffer, copy=not blob.mapped)
+                return decode_blob(blob.buffer, copy=False)
             finally:
                 blob.close()
         except Undecodable as damage:

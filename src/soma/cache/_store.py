@@ -36,13 +36,13 @@ class Lost(OSError):
 class Blob:
     """The bytes of a stored value: a view that is good until `close`.
 
-    `mapped` bytes are pages of the file, read when touched; who writes to them changes a
-    copy of their own.
+    A buffer that may be written to is the caller's own. `mapped` bytes are pages of the file,
+    read when touched; who writes to them changes a copy.
     """
 
     __slots__ = ("_map", "buffer")
 
-    def __init__(self, data: bytes | mmap) -> None:
+    def __init__(self, data: bytes | bytearray | mmap) -> None:
         self.buffer = memoryview(data)
         self._map = data if isinstance(data, mmap) else None
 
