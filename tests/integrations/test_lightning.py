@@ -30,12 +30,7 @@ from tests.integrations.trained import (
     seeded,
 )
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:The '.*_dataloader' does not have many workers"),
-    pytest.mark.filterwarnings("ignore:You defined a `validation_step` but have no"),
-    # Lightning's own use of torch
-    pytest.mark.filterwarnings("ignore:`isinstance\\(treespec, LeafSpec\\)` is deprecated"),
-]
+pytestmark = pytest.mark.filterwarnings("ignore:You defined a `validation_step` but have no")
 
 
 class Lit(pl.LightningModule):

@@ -163,7 +163,7 @@ class Auditing:
             self._training.audit.look_in_closure()
 
     def _is_lost(self) -> bool:
-        """Whether the training should stop; it is told once."""
+        """Whether the training should stop, with a warning that says why."""
         training = self._training
         if training is None or training.lost is None:
             return False

@@ -15,9 +15,13 @@ from soma.integrations._callback import Auditing
 class AuditCallback(Auditing, Callback):
     """Watches the parts of a `LightningModule` while it is fitted, and judges what they do.
 
-        audit = AuditCallback(inside=True)
-        Trainer(max_epochs=3, callbacks=[audit]).fit(module, loader)
-        print(audit.report())
+    >>> from pytorch_lightning.demos.boring_classes import BoringModel
+    >>> audit = AuditCallback(inside=True)
+    >>> quiet = dict.fromkeys(["logger", "enable_progress_bar", "enable_model_summary"], False)
+    >>> trainer = Trainer(max_steps=3, limit_val_batches=0, callbacks=[audit], **quiet)
+    >>> trainer.fit(BoringModel())
+    >>> audit.report().n_steps
+    3
 
     Each `fit` is an audit of its own, whose steps count from 0. Only training counts: sanity
     checks, validation, test and prediction are not looked at.

@@ -18,9 +18,15 @@ from soma.integrations._training import Loop
 class AuditCallback(Auditing, Callback):  # type: ignore[misc]
     """Watches the parts of a net's module while it is fitted, and judges what they do.
 
-        net = NeuralNetClassifier(Module, callbacks=[("audit", AuditCallback(inside=True))])
-        net.fit(x, y)
-        print(dict(net.callbacks_)["audit"].report())
+    >>> import torch
+    >>> from skorch import NeuralNet
+    >>> audit = ("audit", AuditCallback())
+    >>> quiet = {"verbose": 0, "train_split": None, "max_epochs": 3}
+    >>> sizes = {"module__in_features": 2, "module__out_features": 1}
+    >>> net = NeuralNet(torch.nn.Linear, torch.nn.MSELoss, callbacks=[audit], **sizes, **quiet)
+    >>> net = net.fit(torch.randn(32, 2), torch.randn(32, 1))
+    >>> dict(net.callbacks_)["audit"].report().n_steps
+    3
 
     Each `fit` and `partial_fit` is an audit of its own, whose steps count from 0. A search clones
     the callback with its net, so the one of `best_estimator_` has the report of the best. After an

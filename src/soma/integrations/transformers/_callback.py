@@ -14,7 +14,7 @@ from soma.integrations._training import Loop
 class AuditCallback(Auditing, TrainerCallback):
     """Watches the parts of a model while a `Trainer` trains it, and judges what they do.
 
-        audit = AuditCallback(inside=True)
+        audit = AuditCallback(inside=True)  # docs/interop.md has it in full
         Trainer(model, arguments, train_dataset=data, callbacks=[audit]).train()
         print(audit.report())
 
