@@ -16,7 +16,7 @@ from torch.nn import functional as F
 
 from soma import DifferentiableFilter, Filter, Graph
 from soma.core import NodeFinished, NodeStarted
-from soma.tracking import RunListener, start_run
+from soma.tracking import RunListener, track_run
 
 torch.set_num_threads(1)
 
@@ -85,7 +85,7 @@ def stepper(x: torch.Tensor, y: torch.Tensor) -> Callable[[], torch.Tensor]:
 
 def alone(root: str) -> None:
     """Print microseconds for a point and for a node's turn, beside the write they are made of."""
-    with start_run("bench", root=root) as run:
+    with track_run("bench", root=root) as run:
         listener = RunListener(run)
 
         def turn():

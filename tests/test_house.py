@@ -97,7 +97,10 @@ def undocumented(file: Path) -> Iterator[str]:
     """What in a file lacks a docstring. Ruff counts all in a `_file.py` as private."""
     tree = ast.parse(file.read_text("utf-8"))
     for node in [tree, *tree.body]:
-        if isinstance(node, EXPLAINED) and not ast.get_docstring(node):
+        is_overload = any(
+            ast.unparse(one) == "overload" for one in getattr(node, "decorator_list", ())
+        )
+        if isinstance(node, EXPLAINED) and not is_overload and not ast.get_docstring(node):
             yield getattr(node, "name", "the file")
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from soma import cache, distributed
     from soma.audit import AuditScope, ChannelConfig, audit_modules
     from soma.compiler import CompileMode, Compiler, ExecutionPlan
-    from soma.core import Diagnostic
+    from soma.core import Diagnostic, apply_params, search, search_space
     from soma.engine import why
     from soma.graph import Graph, preflight
     from soma.health import explain
@@ -33,12 +33,15 @@ _LATE = {
     "DifferentiableFilter": "soma.training",
     "ExecutionPlan": "soma.compiler",
     "Graph": "soma.graph",
+    "apply_params": "soma.core",
     "audit_modules": "soma.audit",
     "explain": "soma.health",
     "as_estimator": "soma.integrations",
     "preflight": "soma.graph",
     "RunView": "soma.viz",
     "runs": "soma.viz",
+    "search": "soma.core",
+    "search_space": "soma.core",
     "sk": "soma.integrations",
     "track_run": "soma.tracking",
     "why": "soma.engine",
@@ -59,6 +62,7 @@ __all__ = [
     "Inputs",
     "RunView",
     "StreamMode",
+    "apply_params",
     "as_estimator",
     "audit_modules",
     "cache",
@@ -67,6 +71,8 @@ __all__ = [
     "explain",
     "preflight",
     "runs",
+    "search",
+    "search_space",
     "sk",
     "track_run",
     "why",

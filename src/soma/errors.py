@@ -35,6 +35,7 @@
     ├── CacheWarning                      a cache that does not keep or give back what it should
     ├── CheckpointWarning                 something that a bundle lacks, where that was allowed
     ├── GradientWarning                   a gradient that does not get where it was wanted
+    ├── SinkWarning                       a sink that takes no more of a run; the run goes on
     └── UntrainedWarning                  modules whose weights are still the initial ones
 
 Each class also inherits the builtin that people already catch. Messages say what
@@ -66,8 +67,9 @@ __all__ = [
     "NotFitted",
     "NotMaterialized",
     "NotRecorded",
-    "RunNotWritten",
     "RemoteFailure",
+    "RunNotWritten",
+    "SinkWarning",
     "SomaError",
     "SomaWarning",
     "TornStep",
@@ -223,6 +225,10 @@ class CheckpointWarning(SomaWarning):
 
 class GradientWarning(SomaWarning):
     """A gradient does not get where it was wanted."""
+
+
+class SinkWarning(SomaWarning):
+    """A sink takes no more of a run; the run goes on, and its directory has everything."""
 
 
 class UntrainedWarning(SomaWarning):

@@ -9,7 +9,7 @@ from torch import nn
 
 import soma
 from soma.health import judge, measurements_from_rows
-from soma.tracking import start_run
+from soma.tracking import track_run
 from tests.audit.loops import X, plain_step
 from tests.audit.test_graph import Dense, Modules
 
@@ -46,7 +46,7 @@ def test_rows_come_while_it_goes_on(tmp_path) -> None:
     """Each step is in the file once, however often it was written to."""
     model = nn.Linear(4, 2)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-    with start_run("loop", root=tmp_path) as run:
+    with track_run("loop", root=tmp_path) as run:
         with soma.audit_modules({"m": model}, run=run, channels=True) as audit:
             (record,) = audit._records
             for _ in range(7):

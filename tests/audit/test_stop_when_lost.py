@@ -61,3 +61,13 @@ def test_findings_are_told_once_while_training() -> None:
     )  # fmt: skip
 
     assert told.count("DEAD_CHANNELS") == 1
+
+
+def test_a_loop_can_end_in_its_own_way() -> None:
+    """What is given is called with the reason, in place of the error."""
+    reasons: list[str] = []
+    model = nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 2))
+    taken = train(model, 60, lr=1e12, watch=lambda audit: audit.stop_when_lost(reasons.append))
+
+    assert taken == 60
+    assert "a gradient that is not finite" in reasons[0]

@@ -2,16 +2,20 @@
 
 import copy
 import os
+import random
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 import torch
+from blake3 import blake3
 from hypothesis import given
 
 from soma.cache._digest import Undigestible, combine, digest
+from soma.cache._hash import MANY, hash_bytes
 from soma.errors import SomaError
 from tests.cache.values import NESTED, ODD_NAN, VALUES, Settings, names
 
@@ -320,7 +324,7 @@ def test_a_forked_child_takes_digests_of_large_values() -> None:
     code = """
 import os, signal
 from soma.cache import digest
-value = bytes(3_000_000)
+value = bytes(20_000_000)
 known = digest(value)
 child = os.fork()
 if not child:
@@ -331,3 +335,13 @@ print(os.waitpid(child, 0)[1])
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert done.stdout.strip() == "0"
+
+
+@pytest.mark.parametrize("size", [MANY - 1, MANY + 1])
+def test_threads_that_hash_at_once_agree(size: int) -> None:
+    """A hash is that of blake3, whoever has the threads just then."""
+    data = random.Random(0).randbytes(size)
+    with ThreadPoolExecutor(4) as pool:
+        found = set(pool.map(hash_bytes, [data] * 8))
+
+    assert found == {blake3(data).digest()}

@@ -178,8 +178,8 @@ def test_damage_after_the_first_look_is_seen(tmp_path: Path) -> None:
 def test_a_pointer_that_is_damaged_is_unknown(tmp_path: Path) -> None:
     """The last key of a name is read whole or not at all."""
     store, _ = kept(tmp_path, 300)
-    store.put_last(digest_of(1), key_of(1))
-    store.put_last(digest_of(2), key_of(2))
+    store.put_last(digest_of(1), "a", key_of(1))
+    store.put_last(digest_of(2), "a", key_of(2))
     one, two = (Path(store.root, "last", n[:2], f"{n}.json") for n in map(digest_of, (1, 2)))
     shutil.copyfile(two, one)
     two.write_bytes(b"\xff")

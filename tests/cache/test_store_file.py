@@ -5,11 +5,15 @@ import pickle  # noqa: TID251 - how a store gets to another process
 import stat
 import time
 from pathlib import Path
+from typing import Any, cast
 
+import numpy as np
 import pytest
 
+from soma.cache import Cache
 from soma.cache._file_store import MAPPED_FROM, MOST_MAPPED, FileStore
 from soma.cache._mounts import is_local
+from soma.cache._record import FORMAT
 from soma.cache._store import Blob
 from soma.errors import CacheWarning
 from soma.files import TEMPORARY
@@ -58,7 +62,7 @@ def test_the_files_are_where_they_should_be(store: FileStore) -> None:
 
     assert files == {blob_of(store, 1), record_of(store, 1), Path(store.root, "format.json")}
     assert blob_of(store, 1).read_bytes() == value_of(1)
-    assert Path(store.root, "format.json").read_text() == '{"format":1}'
+    assert Path(store.root, "format.json").read_text() == f'{{"format":{FORMAT}}}'
 
 
 def test_only_the_owner_reads(store: FileStore) -> None:
@@ -86,6 +90,19 @@ def test_who_writes_to_mapped_bytes_changes_a_copy(store: FileStore) -> None:
         if blob.mapped:
             blob.buffer[:4] = b"mine"
     assert look(store, 1, MAPPED_FROM)
+
+
+def test_each_value_read_is_its_own(store: FileStore) -> None:
+    """Arrays lie in the bytes that were read for them, and two hits never share those."""
+    cache = Cache(store)
+    cache.keep(key_of(1), [np.zeros(9_000), np.ones(9_000)], "output", {})
+    record = cache.find(key_of(1))
+    assert record is not None
+    (zeros, ones), again = cast(list[Any], cache.load(record)), cast(list[Any], cache.load(record))
+    zeros += 5
+
+    assert (ones.sum(), again[0].sum(), again[1].sum()) == (9_000, 0, 9_000)
+    assert cast(list[Any], cache.load(record))[0].sum() == 0
 
 
 def test_a_view_outlives_its_blob(store: FileStore) -> None:
@@ -146,7 +163,7 @@ def test_a_hit_is_noted_once_an_hour(store: FileStore) -> None:
     assert record_of(store, 1).stat().st_mtime == pytest.approx(when, abs=1)
 
 
-@pytest.mark.parametrize("text", ['{"format":2}', '{"format": 999999, "more": 1}'])
+@pytest.mark.parametrize("text", [f'{{"format":{FORMAT + 1}}}', '{"format": 999999, "more": 1}'])
 def test_a_newer_folder_is_left_alone(store: FileStore, text: str) -> None:
     """A folder of a later version is neither read nor written, and that is said once."""
     commit(store, 1)

@@ -210,4 +210,4 @@ def test_a_secret_in_a_url_is_not_told(endpoint: str) -> None:
 def test_what_is_no_key_is_not_asked_for(store: ObjectStore) -> None:
     """Names are checked before they become part of a request."""
     with pytest.raises(ValueError, match="64 characters"):
-        store.put_last(digest_of(1), key_of(1)[:-1])
+        store.put_last(digest_of(1), "a", key_of(1)[:-1])

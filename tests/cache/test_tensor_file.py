@@ -95,3 +95,24 @@ def test_broken_files_are_refused(file: bytes) -> None:
 def test_a_file_without_blocks_is_read() -> None:
     """A structure alone is a file too."""
     assert _tensor_file.read(memoryview(written("x"))) == ("x", [])
+
+
+def test_every_bit_of_a_file_counts() -> None:
+    """A flip in the header, the padding, a small block or a large one brings another hash."""
+    blocks = [Block(b"abc"), Block(bytes(range(250)) * 10), Block(b"12345678", "F64", (1,))]
+    file = bytearray(written("{}", *blocks))
+    hashes = {_tensor_file.hash_file(memoryview(file))}
+    for at in range(len(file)):
+        file[at] ^= 1 << at % 8
+        hashes.add(_tensor_file.hash_file(memoryview(file)))
+        file[at] ^= 1 << at % 8
+
+    assert len(hashes) == len(file) + 1
+
+
+def test_a_value_is_written_with_the_hash_that_its_file_has() -> None:
+    """What is known before writing is what a reader finds."""
+    encoded = encode({"a": np.ones(9_000), "b": [1.5] * 40, "c": np.arange(7, dtype="i2")})
+    assert encoded.blob is not None
+
+    assert encoded.blob_hash == _tensor_file.hash_file(memoryview(b"".join(encoded.blob)))

@@ -202,7 +202,7 @@ def test_what_is_larger_than_the_cap_is_not_kept(tmp_path: Path) -> None:
 
 def test_verify_names_each_damaged_file(store: FileStore) -> None:
     """Records, blobs and pointers that are not what they were are told with the reason."""
-    store.put_last(digest_of(7), key_of(1))
+    store.put_last(digest_of(7), "a", key_of(1))
     files_of(store, 0)[0].write_bytes(b"torn")
     files_of(store, 1)[1].write_bytes(b"torn")
     files_of(store, 2)[0].replace(files_of(store, 3)[0])
@@ -213,7 +213,7 @@ def test_verify_names_each_damaged_file(store: FileStore) -> None:
         ("record", key_of(0)): "it does not begin as a record does",
         ("blob", digest_of(1)): "its bytes are not the ones that were written",
         ("record", key_of(3)): "it is the record of another key",
-        ("last", digest_of(7)): "its bytes are not the ones that were written",
+        ("last", digest_of(7)): "it does not begin as a record does",
     }
 
 

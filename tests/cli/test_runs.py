@@ -35,7 +35,11 @@ def root(tmp_path: Path) -> Path:
     with soma.track_run("plain", root=tmp_path) as run:
         run.log("loss", 1.0)
     with Graph.somatize(Double() >> Double(), cache=None).track_run(
-        HOSTILE, kind="fit", tags=("demo",), root=tmp_path
+        HOSTILE,
+        kind="fit",
+        tags=("demo",),
+        params={"rate": 0.0158113883, "width": 32},
+        root=tmp_path,
     ) as run:
         pass
     return tmp_path
@@ -54,6 +58,7 @@ def test_runs_as_json(root: Path) -> None:
     assert result.exit_code == 0
     assert (newest["id"], newest["state"], newest["tags"]) == (ids(root)[0], "completed", ["demo"])
     assert newest["dir"] == str(root / "runs" / newest["id"])
+    assert newest["params"] == {"rate": 0.0158113883, "width": 32}
 
 
 def test_runs_as_lines(root: Path) -> None:
@@ -62,6 +67,7 @@ def test_runs_as_lines(root: Path) -> None:
 
     assert [line.split("\t")[0] for line in lines] == ["completed", "completed"]
     assert lines[0].split("\t")[1] == "<b>name"
+    assert lines[0].split("\t")[5] == "rate=0.01581 width=32"
     assert all(line.replace("\t", "").isprintable() for line in lines)
 
 

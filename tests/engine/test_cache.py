@@ -1,5 +1,7 @@
 """What a graph with a cache runs, and what it does not."""
 
+import random
+from collections.abc import Callable
 from copy import deepcopy
 from typing import ClassVar
 
@@ -9,6 +11,7 @@ import torch
 from torch import nn
 
 from soma import DifferentiableFilter, Filter, Graph, Inputs
+from soma.engine._seeding import generator_marks
 from soma.errors import SomaWarning
 from soma.testing import Recording
 
@@ -174,18 +177,38 @@ def test_a_module_gives_each_kind_of_value_its_own_answer() -> None:
     assert kinds == [torch.Tensor] * 2 + [np.ndarray] * 2 + [list] * 2
 
 
-def test_what_draws_from_a_global_generator_is_noticed() -> None:
-    """A claim of determinism that does not hold is told, and nothing is stored."""
+@pytest.mark.parametrize("kind", [np.random.MT19937, np.random.PCG64, np.random.SFC64])
+def test_what_draws_from_a_global_generator_is_noticed(kind: type) -> None:
+    """A claim of determinism that does not hold is told, whichever generator NumPy uses."""
 
     class Noise(Filter):
         def forward(self, x, state):
             return x + np.random.rand()
 
     g = Graph.somatize(Noise())
-    with pytest.warns(SomaWarning, match="`noise`: it draws from a global random generator"):
-        first = g.forward(1.0)
-    with pytest.warns(SomaWarning, match="global random generator"):
-        assert g.forward(1.0) != first
+    before = np.random.get_bit_generator()
+    np.random.set_bit_generator(kind())
+    try:
+        with pytest.warns(SomaWarning, match="`noise`: it draws from a global random generator"):
+            first = g.forward(1.0)
+        with pytest.warns(SomaWarning, match="global random generator"):
+            assert g.forward(1.0) != first
+    finally:
+        np.random.set_bit_generator(before)
+
+
+@pytest.mark.parametrize(
+    "draw", [random.random, np.random.rand, lambda: torch.rand(1)], ids=["python", "numpy", "torch"]
+)
+def test_every_draw_moves_the_marks(draw: Callable[[], object]) -> None:
+    """As many draws as a generator keeps words bring another mark too; no draw brings none."""
+    marks = [generator_marks()]
+    assert generator_marks() == marks[0]
+    for _ in range(1_300):
+        draw()
+        marks.append(generator_marks())
+
+    assert len(set(marks)) == len(marks)
 
 
 def test_events_tell_what_came_from_the_cache() -> None:

@@ -1,5 +1,7 @@
 """Rows are cut out of data of any kind, and joined in the same kind."""
 
+import subprocess
+import sys
 from collections import OrderedDict, namedtuple
 
 import numpy as np
@@ -73,6 +75,28 @@ def test_polars_frames(kind: str, size: int) -> None:
     frame = frame.to_frame("a") if kind == "DataFrame" else frame
 
     assert join(list(chunks(frame, size))).equals(frame)
+
+
+@pytest.mark.parametrize("size", [1, 2, 9])
+def test_arrow_tables(size: int) -> None:
+    """By narwhals, as all frames that are neither of pandas nor of Polars."""
+    pyarrow = pytest.importorskip("pyarrow")
+    table = pyarrow.table({"a": [1, 2, None], "b": ["x", "y", "z"]})
+
+    assert join(list(chunks(table, size))).equals(table)
+
+
+@pytest.mark.process
+def test_a_missing_library_names_its_extra() -> None:
+    """Where narwhals is not installed, the error ends with the command that installs it."""
+    code = (
+        "import sys; sys.modules['narwhals'] = None\n"
+        "import pyarrow, soma.engine._rows as rows\n"
+        "rows.join([pyarrow.table({'a': [1]})] * 2)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+    assert done.stderr.endswith("pip install 'soma-graph[frames]'\n")
 
 
 def test_tuples_are_joined_part_by_part() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from soma import Graph
 from soma.errors import UnknownRun
-from soma.tracking import Run, RunRecord, check_run, run_records, start_run
+from soma.tracking import Run, RunRecord, check_run, run_records, track_run
 from tests.tracking.filters import Plus
 
 DAMAGE = [
@@ -130,7 +130,7 @@ def test_unknown_fields_are_no_trouble(folder: Path, name: str) -> None:
 def test_one_broken_run_spoils_no_list(folder: Path) -> None:
     """It stands among the others, as do folders of somebody else; files do not."""
     root = folder.parents[1]
-    broken = start_run("broken", root=root)
+    broken = track_run("broken", root=root)
     broken.finish()
     (broken.dir / "manifest.json").write_bytes(b"\x00")
     (root / "runs" / "foreign").mkdir()
@@ -167,7 +167,7 @@ def running(run: Run, **changes: object) -> RunRecord:
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
     """Return a run that goes on."""
-    with start_run("test", root=tmp_path) as run:
+    with track_run("test", root=tmp_path) as run:
         yield run
 
 

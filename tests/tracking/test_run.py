@@ -23,7 +23,6 @@ from soma.tracking import (
     Run,
     RunRecord,
     run_records,
-    start_run,
     track_run,
 )
 from soma.tracking._lines import NodeLine
@@ -33,7 +32,7 @@ from tests.tracking.filters import Plus, strict
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
     """A run of its own for each test."""
-    with start_run("test", root=tmp_path) as run:
+    with track_run("test", root=tmp_path) as run:
         yield run
 
 
@@ -136,7 +135,7 @@ HOSTILE = ["../../etc", "a/b", "a\nb", "\x1b[31mred", "<script>", "é✓", "NaN"
 @pytest.mark.parametrize("name", HOSTILE)
 def test_names_are_display_only(tmp_path: Path, name: str) -> None:
     """No name becomes a path, breaks a line or gets lost."""
-    with start_run(name, root=tmp_path, tags=[name], kind=name) as run:
+    with track_run(name, root=tmp_path, tags=[name], kind=name) as run:
         run.log(name, 1.0)
     record = RunRecord(run.dir)
     kept = name.replace("\ud800", "?")
@@ -159,7 +158,7 @@ def test_names_are_display_only(tmp_path: Path, name: str) -> None:
 )
 def test_params_are_data(tmp_path: Path, value: object, kept: object) -> None:
     """What JSON knows stays; the rest is its `repr`, and no object can spoil the run."""
-    with start_run("test", root=tmp_path, params={"p": value}) as run:
+    with track_run("test", root=tmp_path, params={"p": value}) as run:
         pass
 
     assert RunRecord(run.dir).manifest.params == {"p": kept}
@@ -170,7 +169,7 @@ def test_params_without_end_are_cut(tmp_path: Path) -> None:
     """A list that holds itself, and a giant one, end somewhere."""
     loop: list[object] = []
     loop.append(loop)
-    with start_run("test", root=tmp_path, params={"a": loop, "b": "x" * 9, "c": object}) as run:
+    with track_run("test", root=tmp_path, params={"a": loop, "b": "x" * 9, "c": object}) as run:
         pass
 
     assert (run.dir / "manifest.json").stat().st_size < 5000
@@ -199,7 +198,7 @@ def test_a_relative_root_survives_a_change_of_folder(
 
 def test_many_runs_of_one_second_are_many(tmp_path: Path) -> None:
     """Each has a directory, and the newest comes first."""
-    runs = [start_run("test", root=tmp_path) for _ in range(20)]
+    runs = [track_run("test", root=tmp_path) for _ in range(20)]
     for run in runs:
         run.finish()
 
@@ -315,13 +314,13 @@ def test_a_root_that_cannot_be_is_told(tmp_path: Path) -> None:
     """The error names it and the reason."""
     (tmp_path / "file").touch()
     with pytest.raises(RunNotWritten, match=r"file.*cannot be written"):
-        start_run("test", root=tmp_path / "file")
+        track_run("test", root=tmp_path / "file")
 
 
 def test_a_run_has_a_name(tmp_path: Path) -> None:
     """A string, and nothing is made for anything else."""
     with pytest.raises(InvalidInput, match="`name` of a run is 3"):
-        start_run(3, root=tmp_path)
+        track_run(3, root=tmp_path)
 
     assert [*tmp_path.iterdir()] == []
 
@@ -363,7 +362,7 @@ def holding_itself() -> list[object]:
 )
 def test_no_params_make_a_run_unreadable(tmp_path: Path, params: dict[str, object]) -> None:
     """They are cut to what a reader opens."""
-    with start_run("x" * 20_000_000, root=tmp_path, params=params, tags=["x" * 20_000_000]) as run:
+    with track_run("x" * 20_000_000, root=tmp_path, params=params, tags=["x" * 20_000_000]) as run:
         pass
 
     assert RunRecord(run.dir).state == "completed"
@@ -373,7 +372,7 @@ def test_no_params_make_a_run_unreadable(tmp_path: Path, params: dict[str, objec
 def test_what_holds_no_params_or_tags_is_refused(tmp_path: Path, wrong: dict[str, Any]) -> None:
     """Before a directory is made for it."""
     with pytest.raises(InvalidInput, match="wanted"):
-        start_run("test", root=tmp_path, **wrong)
+        track_run("test", root=tmp_path, **wrong)
 
     assert [*tmp_path.iterdir()] == []
 
@@ -382,7 +381,7 @@ def test_half_a_character_is_kept_as_a_sign(tmp_path: Path) -> None:
     """In every file, whatever the text comes from."""
     node = NodeRecord(id="a", class_name="\ud800", kind="stateless", has_module=False,
                       parameters=None, trainable=None, config={"\ud800": ""}, doc="")  # fmt: skip
-    with start_run("test", root=tmp_path) as run:
+    with track_run("test", root=tmp_path) as run:
         run.record_graph(GraphRecord(name="\ud800", nodes=(node,), edges=()))
         run.write(NodeLine(node="\ud800", phase="fit", start=0.0, seconds=0.0))
     record = RunRecord(run.dir)

@@ -1,10 +1,14 @@
 """Code as users write it; it has to pass `mypy --strict` and is never run."""
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 
 import soma
 from soma import Compiler, DifferentiableFilter, Filter, FilterMeta, Graph, Inputs, errors
+from soma.integrations.sinks import CsvSink, MLflowSink, export_run
+from soma.tracking import Point, Sink
 
 
 class Scale(Filter):
@@ -26,6 +30,20 @@ class Dense(DifferentiableFilter):
 
     def output_shape(self, input_shape: object) -> tuple[int, ...]:
         return (self.width,)
+
+
+class Searched(Filter):
+    width: int = soma.search(16, 256, step=16)
+    rate: float = soma.search(1e-4, 1e-1, scale="log")
+    share: float = soma.search(0, 1)
+    activation: str = soma.search(choices=["relu", "gelu"])
+    bias: bool = soma.search(choices=[True, False], default=False)
+    norm: str | None = soma.search(choices=[None, "batch"])
+
+
+def searching(g: Graph) -> Graph:
+    space = soma.search_space(g)
+    return soma.apply_params(g, space.defaults()).train()
 
 
 def declaring() -> Graph:
@@ -77,3 +95,17 @@ def elsewhere(g: Graph, x: Tensor) -> list[str]:
     estimator = soma.as_estimator(g.unfitted(), kind="classifier", epochs=3, random_state=0)
     estimator.fit(x.numpy(), [0, 1])
     return [*module.state_dict(), *estimator.get_params()]
+
+
+class Counting(Sink):
+    count = 0
+
+    def points(self, points: Sequence[Point]) -> None:
+        self.count += len(points)
+
+
+def telling(g: Graph, x: Tensor) -> int:
+    with g.track_run("typed", sinks=[CsvSink("csv"), Counting()]) as run:
+        g.forward(x)
+        run.log("loss", 0.5)
+    return export_run(run.dir, MLflowSink("sqlite:///mlflow.db", experiment="typed"))

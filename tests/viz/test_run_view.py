@@ -160,6 +160,21 @@ def test_a_frame(library: str, tmp_path: Path) -> None:
     assert done.stdout.strip() == "['name', 'step', 'value', 'time'] [2.0, 1.0] [0, 1]"
 
 
+@pytest.mark.process
+def test_no_frame_without_a_library(tmp_path: Path) -> None:
+    """The error ends with the command that installs one."""
+    view = logged(tmp_path, loss=[2.0])
+    code = (
+        "import sys; sys.modules.update(pandas=None, polars=None)\n"
+        "import soma; soma.RunView(sys.argv[1]).frame()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(view.dir)], capture_output=True, text=True, check=False
+    )
+
+    assert done.stderr.endswith("pip install 'soma-graph[frames]'\n")
+
+
 @pytest.mark.parametrize("make", [fitted, failed, logged])
 def test_a_card_is_inert(make: object, tmp_path: Path) -> None:
     """A hostile name, tag, metric or error adds no tag, no script and no handler."""

@@ -1,8 +1,10 @@
 """`Audit`: what a user holds while modules are watched, and afterwards."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from math import isfinite
 from time import perf_counter
+from typing import NoReturn
 
 from soma.audit._record import AuditRecord
 from soma.audit._recorder import Recorder
@@ -102,25 +104,35 @@ class Audit:
             self._recorder.on_step.append(self._look)
         self._listeners.append(callback)
 
-    def stop_when_lost(self) -> None:
+    def stop_when_lost(self, stop: Callable[[str], object] | None = None) -> None:
         """End the training loop by an error as soon as it can certainly not recover.
 
         That is when the optimizer has used a gradient that is not finite, or every gradient has
         been exactly zero for five steps. The error is raised right after the step.
 
+        Args:
+            stop: is called with the reason after each such step, in place of the error.
+
         Raises:
             TrainingLost: from the loop; the message says why, and where it began if that is known.
         """
-        self._recorder.on_step.append(self._stop_if_lost)
+        self._recorder.on_step.append(partial(self._stop_if_lost, stop or _raise_lost))
 
-    def _stop_if_lost(self) -> None:
+    def look_in_closure(self) -> None:
+        """Look where a NaN comes from, inside an optimizer's step that has run the backward.
+
+        Callbacks of training libraries call it, which run the loss inside `optimizer.step`.
+        """
+        self._recorder.guarded(None, self._recorder.closure_ran)
+
+    def _stop_if_lost(self, stop: Callable[[str], object]) -> None:
         reason = lost(self._recorder.measurements)
         if reason is not None:
             began = [
                 f" It began in {origin.unit or 'the loss'}: {origin.detail}."
                 for origin in self._recorder.measurements.origins[:1]
             ]
-            raise TrainingLost("".join((reason, ".", *began)))
+            stop("".join((reason, ".", *began)))
 
     def _look(self) -> None:
         began = perf_counter()
@@ -141,3 +153,7 @@ class Audit:
                 self._told.add(key)
                 for callback in tuple(self._listeners):
                     callback(finding)
+
+
+def _raise_lost(reason: str) -> NoReturn:
+    raise TrainingLost(reason)

@@ -65,7 +65,11 @@ def audit_modules(
         if optimizer is None:
             watch.followed.search(recorder.weights)
         watch.followed.follow(optimizer if isinstance(optimizer, Iterable) else [optimizer])
-        yield audit
+        try:
+            yield audit
+        except BaseException:
+            recorder.close(halfway=True)
+            raise
 
 
 def _named(modules: Modules) -> dict[str, nn.Module]:

@@ -55,7 +55,7 @@ class Recorder:
         self.shared: dict[int, list[int]] = {}  # spots of one module in several nodes
         self.arm: Callable[[str, bool], None] | None = None
         self.on_step: list[Callable[[], None]] = []
-        self.attach: Callable[[], None] = _nothing  # hooks for parameters that are new
+        self.attach: Callable[[], None] = lambda: None  # hooks for parameters that are new
         self.grad_mode = True  # of the caller; `guarded` switches gradients off
         self.settled = False  # numbers of a step have come since this was last looked at
         self.followed: Followed | None = None
@@ -133,8 +133,7 @@ class Recorder:
     def forward_seen(self, at: int, output: object) -> None:
         """Take a call of a spot."""
         if at in self.shared:
-            mine = [one for one in self.shared[at] if self.spots[one].node == self.node]
-            at = mine[0] if mine else at
+            at = next((one for one in self.shared[at] if self.spots[one].node == self.node), at)
         spot = self.spots[at]
         repeated = running_backward() != -1
         if not self.grad_mode:
@@ -176,8 +175,7 @@ class Recorder:
         taken, at_pass = self._pass(repeated=False)
         self.repeats.keep_gradients(taken, value, name)
         if taken.whole:
-            parts = self.reader.output(at_pass, None, value, taken)
-            at_pass.outputs += [reading for _, reading in parts]
+            at_pass.outputs += [one for _, one in self.reader.output(at_pass, None, value, taken)]
 
     def _pass(self, *, repeated: bool) -> tuple[Taken, Pass]:
         if self._now is None:
@@ -306,6 +304,12 @@ class Recorder:
         """Know of a step that had begun before anybody looked."""
         self._open.was_entered(optimizer)
 
+    def closure_ran(self) -> None:
+        """Look for an origin inside an optimizer's step, after a backward that ran in there."""
+        if self._now is not None and self._open:
+            self.measures.boards.read()
+            self.repeats.look(self._now, self._numbers)
+
     def after_step(self, optimizer: Optimizer) -> None:
         """Measure what has moved; the step is over."""
         own = self._own(optimizer)
@@ -334,9 +338,10 @@ class Recorder:
             for listener in tuple(self.on_step):
                 listener()
 
-    def close(self) -> None:
-        """End the step that is under way, and the audit."""
-        if self._now is not None and self._now.arrived:
+    def close(self, *, halfway: bool = False) -> None:
+        """End the audit, and the step that is under way; halfway, only a bad one is kept."""
+        self.measures.boards.read()
+        if self._now is not None and self._now.arrived and not (halfway and self._numbers.are_fine):
             self._close(skipped=False)
         elif self._now is not None:
             for at_pass in self._now.passes:
@@ -369,11 +374,10 @@ class Recorder:
             spot.dark = 0
         now = perf_counter()
         self.budget.note(taken.number, self._spent, now - taken.began)
-        self._spent = 0.0
+        self._spent, self._ended = 0.0, now
         self.measurements.every = self.budget.every
         if self.budget.every > 1:
             self.weights.let_go()
-        self._ended = now
         self._settle_some()
 
     def _settle_some(self) -> None:
@@ -393,7 +397,3 @@ class Recorder:
         self._steps -= 1
         assert self._now is not None
         self.settler.take_back(self._now.number)
-
-
-def _nothing() -> None:
-    return None

@@ -34,7 +34,7 @@ class Followed:
 
     def follow(self, optimizers: Iterable[object]) -> None:
         """Put hooks on those that are new; what is no optimizer of torch is left out."""
-        for one in optimizers:
+        for one in map(_within_shells, optimizers):
             if isinstance(one, Optimizer) and id(one) not in self._all:
                 self._all[id(one)] = one
                 for handle in (
@@ -56,6 +56,13 @@ class Followed:
             # By type: `isinstance` would ask each object, and some answer by loading things.
             found = [one for one in gc.get_objects() if issubclass(type(one), Optimizer)]
             self.follow(one for one in found if weights.known(parameters_of(one)))
+
+
+def _within_shells(optimizer: object) -> object:
+    """Return the optimizer that steps: Accelerate's are shells that take no hooks."""
+    while isinstance(optimizer, Optimizer) and not hasattr(optimizer, "_optimizer_step_pre_hooks"):
+        optimizer = getattr(optimizer, "optimizer", None)
+    return optimizer
 
 
 def parameters_of(optimizer: Optimizer) -> list[torch.Tensor]:

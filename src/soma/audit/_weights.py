@@ -73,6 +73,11 @@ class Numbers:
     found_inf: Row | None = None  # a fused optimizer leaves the step out where this is not 0
     scaled_at_step: bool = False
 
+    @property
+    def are_fine(self) -> bool:
+        """Whether all gradients that a backward left are finite."""
+        return all(math.isfinite(norm) for _, row in self.left for norm in row.values)
+
 
 class Weights:
     """All parameters."""
@@ -86,6 +91,7 @@ class Weights:
         self._before: dict[int, Tensor] = {}  # values before the optimizer's step
         self._moves = Moves(measures)  # of large parameters
         self._kept: dict[int, str] = {}  # how each parameter was kept in this step
+        self._late: set[int] = set()  # gradients that a closure brought inside the step
 
     def add(self, parameter: nn.Parameter) -> int:
         """Return a parameter's index, new or known."""
@@ -147,11 +153,15 @@ class Weights:
     def after_backward(self, indices: Iterable[int], numbers: Numbers) -> None:
         """Measure the gradients as a backward has left them."""
         self._gradients(numbers.left, indices)
+        self._late.update(indices)
 
     def before_step(self, own: Sequence[int], arrived: set[int], numbers: Numbers) -> None:
         """Measure the gradients as the optimizer finds them, where they differ from before."""
-        fresh = [index for index in own if index in arrived]
         numbers.stepped.update(own)
+        self._late.clear()
+        self._as_used([index for index in own if index in arrived], numbers)
+
+    def _as_used(self, fresh: Sequence[int], numbers: Numbers) -> None:
         numbers.stale.update(index for index in fresh if self.all[index].is_stale)
         changed = [
             index
@@ -196,6 +206,9 @@ class Weights:
 
     def after_step(self, own: Sequence[int], numbers: Numbers, *, whole: bool) -> None:
         """Measure what the step has changed; gradients that lie there from now on are spent."""
+        # Inside a closure gradients come, and may be clipped, after `before_step` has looked.
+        self._as_used([index for index in own if index in self._late], numbers)
+        self._late.clear()
         groups: dict[str, list[int]] = {"small": [], "rest": []}
         for index in own:
             weight = self.all[index]

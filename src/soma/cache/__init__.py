@@ -17,7 +17,7 @@ from soma.cache._record import Record
 from soma.cache._registry import register_codec
 from soma.cache._store import Store
 from soma.cache._upkeep import Collected, Damage, Stats, gc, parse_size, pin, stats, unpin, verify
-from soma.cache._why import became, last_name, last_record
+from soma.cache._why import became, last_record
 from soma.errors import CacheWarning, InvalidCache
 
 __all__ = [
@@ -51,7 +51,6 @@ __all__ = [
     "encode",
     "gc",
     "identity",
-    "last_name",
     "last_record",
     "open_store",
     "parse_size",

@@ -7,17 +7,14 @@ neither raises.
 
 import errno
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from mmap import mmap
 from secrets import randbelow
-from threading import Thread
 from warnings import warn
-
-from blake3 import blake3
 
 from soma.cache._layout import path_of
 from soma.cache._record import (
     Last,
-    NewerFormat,
+    OtherFormat,
     Record,
     check_hash,
     parse,
@@ -26,35 +23,15 @@ from soma.cache._record import (
     write_record,
 )
 from soma.cache._store import Blob, Counts, Damaged, Entry, Lost
+from soma.cache._tensor_file import hash_file
 from soma.cache._upkeep import gc
 from soma.errors import CacheWarning
 
 __all__ = ["BaseStore"]
 
-LARGE = 16_000_000  # bytes that are hashed on a thread while they are written
+SORTS = 16  # of records of one node that are remembered
 
 _PASSING = {errno.EMFILE, errno.ENFILE}  # over as soon as somebody closes a file
-
-
-@contextmanager
-def _hashing(parts: Sequence[memoryview], *, aside: bool) -> Iterator[blake3]:
-    """Hash bytes, meanwhile on a thread if that pays; done at the end of the `with`."""
-    hasher = blake3()
-
-    def hash_all() -> None:
-        for part in parts:
-            hasher.update(part)
-
-    thread = Thread(target=hash_all) if aside else None
-    if thread is None:
-        hash_all()
-        yield hasher
-        return
-    thread.start()
-    try:
-        yield hasher
-    finally:
-        thread.join()
 
 
 class BaseStore:
@@ -107,7 +84,7 @@ class BaseStore:
                     self.counts.hits += 1
                     return record
                 self._damage(path, "it is the record of another key")
-            except NewerFormat:
+            except OtherFormat:
                 pass  # whole, and of no use here
             except ValueError as error:
                 self._damage(path, str(error))
@@ -134,16 +111,14 @@ class BaseStore:
         self.counts.blobs_read += 1
         return Blob(data)
 
-    def put_blob(self, digest: str, buffers: Sequence[memoryview]) -> str:
-        """Keep bytes under a digest, unless they are there; return their `blob_hash`."""
+    def put_blob(self, digest: str, buffers: Sequence[memoryview]) -> None:
+        """Keep bytes under a digest, unless they are there."""
         path = path_of("blob", check_hash(digest))
         parts = [memoryview(buffer).cast("B") for buffer in buffers if buffer.nbytes]
         size = sum(map(len, parts))
-        with _hashing(parts, aside=size >= LARGE) as hasher:
-            wanted = self.writable and (self.max_size is None or size <= self.max_size)
-            if wanted and not self._has(path, size) and self._put(path, parts):
-                self.counts.blobs_written += 1
-        return hasher.hexdigest()
+        wanted = self.writable and (self.max_size is None or size <= self.max_size)
+        if wanted and not self._has(path, size) and self._put(path, parts):
+            self.counts.blobs_written += 1
 
     def has_blob(self, digest: str) -> bool:
         """Tell whether bytes are kept under a digest, without reading them."""
@@ -154,15 +129,20 @@ class BaseStore:
         """Count a blob as damaged, because it does not decode: the next put replaces it."""
         self._damage(path_of("blob", check_hash(digest)), reason)
 
-    def get_last(self, name: str) -> str | None:
-        """Return the key of the last record of a class and node, named by a digest."""
-        data = self._get(path_of("last", check_hash(name)))
-        last = read_last(data) if data is not None else None
-        return last.key if last is not None and last.name == name else None
+    def get_last(self, name: str, sort: str | None = None) -> str | None:
+        """Return the key of a node's last record, of one sort or of all."""
+        last = self._last(name)
+        return None if last is None else last.key if sort is None else last.keys.get(sort)
 
-    def put_last(self, name: str, key: str) -> None:
-        """Remember the key of the last record of a class and node."""
-        last = Last(name=check_hash(name), key=check_hash(key))
+    def put_last(self, name: str, sort: str, key: str) -> None:
+        """Remember the key of a node's last record, which is of this sort."""
+        if not self.writable:
+            return
+        last = self._last(name)
+        keys = {} if last is None else dict(last.keys)
+        keys.pop(sort, None)
+        latest = [*keys.items()][1 - SORTS :]
+        last = Last(name=name, key=check_hash(key), keys={**dict(latest), sort: key})
         self._put(path_of("last", name), [write_last(last)])
 
     def read(self, entry: Entry) -> memoryview | None:
@@ -178,6 +158,12 @@ class BaseStore:
         """Remove a file, if it is still there."""
         temporary = entry.kind == "temporary"
         self._remove(entry.name if temporary else path_of(entry.kind, entry.name))
+
+    def _last(self, name: str) -> Last | None:
+        """Return what is known of the last records of a node, named by a digest."""
+        data = self._get(path_of("last", check_hash(name)))
+        last = read_last(data) if data is not None else None
+        return last if last is not None and last.name == name else None
 
     def _has(self, path: str, size: int) -> bool:
         """Is a file of this size there, and not known to be damaged?"""
@@ -211,9 +197,9 @@ class BaseStore:
             return True
         return False
 
-    def _vouched(self, path: str, data: bytes, blob_hash: str | None) -> bool:
+    def _vouched(self, path: str, data: bytes | bytearray | mmap, blob_hash: str | None) -> bool:
         """Are these the bytes that a record speaks of?"""
-        if blob_hash is None or blake3(data).hexdigest() == blob_hash:
+        if blob_hash is None or hash_file(memoryview(data)) == blob_hash:
             return True
         self._damage(path, "its bytes are not the ones that were written")
         return False

@@ -14,6 +14,7 @@ from soma.cache._codec import Encoded, Undecodable, Unencodable, decode_blob, de
 from soma.cache._digest import Undigestible, digest
 from soma.cache._record import Record
 from soma.cache._store import Store
+from soma.cache._why import last_name
 
 
 class Missing(LookupError):
@@ -54,7 +55,7 @@ class Cache:
             if blob is None:
                 raise Missing
             try:
-                return decode_blob(blob.buffer, copy=not blob.mapped)
+                return decode_blob(blob.buffer, copy=False)
             finally:
                 blob.close()
         except Undecodable as damage:
@@ -79,19 +80,18 @@ class Cache:
                 known = digest(value)
             return Kept(known, str(refusal))
         if self.store.writable:
-            blob_hash = None
             if encoded.blob is not None:
-                blob_hash = self.store.put_blob(encoded.digest, _views(encoded.blob))
-            self.store.put_record(_record(key, encoded, kind, facts, blob_hash))
+                self.store.put_blob(encoded.digest, _views(encoded.blob))
+            self.store.put_record(_record(key, encoded, kind, facts))
         return Kept(encoded.digest)
 
-    def last(self, name: str) -> str | None:
-        """Return the key that was last noted under a name."""
-        return self.store.get_last(name)
+    def last(self, node: str, sort: str) -> str | None:
+        """Return the key of the last record of this sort that a node wrote."""
+        return self.store.get_last(last_name(node), sort)
 
-    def note_last(self, name: str, key: str) -> None:
-        """Note a record as the last one under a name."""
-        self.store.put_last(name, key)
+    def note_last(self, node: str, sort: str, key: str) -> None:
+        """Note a record as a node's last, and as its last of this sort."""
+        self.store.put_last(last_name(node), sort, key)
 
 
 def _record(
@@ -99,7 +99,6 @@ def _record(
     encoded: Encoded,
     kind: Literal["state", "output"],
     facts: Mapping[str, object],
-    blob_hash: str | None,
 ) -> Record:
     inline = encoded.inline
     return Record(
@@ -110,7 +109,7 @@ def _record(
         kind=kind,
         facts=dict(facts),
         created=time.time(),
-        blob_hash=blob_hash,
+        blob_hash=encoded.blob_hash,
     )
 
 

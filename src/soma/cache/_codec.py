@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 
 from soma.cache import _tensor_file
-from soma.cache._digest import Digest, digest_flat
+from soma.cache._digest import Digest, digest_flat, encode_blocks
 from soma.cache._flatten import DEEPEST, Flat, Misfit, flatten
 from soma.cache._parts import Block, Buffer, Stored
 from soma.cache._registry import put_together
@@ -45,11 +45,12 @@ class Undecodable(SomaError, ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """A value to store: its text, or the buffers of its file."""
+    """A value to store: its text, or the buffers of its file and what vouches for them."""
 
     digest: Digest
     inline: bytes | None
     blob: tuple[Buffer, ...] | None
+    blob_hash: str | None
     size: int
 
 
@@ -85,7 +86,8 @@ def encode(value: object) -> Encoded:
         flat = flatten(value, storing=True)
     except Misfit as misfit:
         raise Unencodable(misfit.path, misfit.reason) from misfit.__cause__
-    digest = digest_flat(flat)
+    encoded = encode_blocks(flat)
+    digest = digest_flat(flat, encoded)
     document, blocks = _write_document(flat)
     try:
         _check_extent(document)
@@ -95,13 +97,14 @@ def encode(value: object) -> Encoded:
         document.blocks = [bytes(block.data) for block in blocks]
         text = msgspec.json.encode(document)
         if len(text) <= SMALL:
-            return Encoded(digest, text, None, len(text))
+            return Encoded(digest, text, None, None, len(text))
         document.blocks = []
     try:
         blob = _tensor_file.write(msgspec.json.encode(document).decode(), blocks)
     except ValueError as error:
         raise Unencodable("", str(error)) from error
-    return Encoded(digest, None, blob, sum(map(len, blob)))
+    blob_hash = _tensor_file.hash_parts(blob[0], encoded)
+    return Encoded(digest, None, blob, blob_hash, sum(map(len, blob)))
 
 
 def decode_inline(text: str | bytes) -> object:

@@ -5,7 +5,7 @@ hundred bytes are replaced by their own hash, so a shared object is hashed once 
 bytes of an array are never copied. The engine keys results by `digest` and `combine`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from struct import Struct
 from typing import Any, TypeAlias
@@ -13,7 +13,8 @@ from typing import Any, TypeAlias
 from blake3 import blake3
 
 from soma.cache._flatten import Flat, Foreign, Misfit, Row, flatten
-from soma.cache._parts import PAIRED, SORTED, Block, Buffer
+from soma.cache._hash import hash_bytes
+from soma.cache._parts import PAIRED, SORTED, Buffer
 from soma.errors import SomaError
 
 Digest: TypeAlias = str
@@ -50,7 +51,7 @@ def digest(
         flat = flatten(value, foreign=foreign)
     except Misfit as misfit:
         raise Undigestible(misfit.path, misfit.reason) from misfit.__cause__
-    return digest_flat(flat, unordered_dicts=unordered_dicts)
+    return digest_flat(flat, encode_blocks(flat), unordered_dicts=unordered_dicts)
 
 
 def combine(*parts: Digest | int | None) -> Digest:
@@ -59,23 +60,38 @@ def combine(*parts: Digest | int | None) -> Digest:
     return blake3(KEY + b"%d:" % len(parts) + b"".join(encoded)).hexdigest()
 
 
-def digest_flat(flat: Flat, *, unordered_dicts: bool = False) -> Digest:
-    """Return the digest of a value that is already in rows."""
+def encode_blocks(flat: Flat) -> list[bytes]:
+    """Return what stands for each block of a value, in their order."""
+    return [encode_block(row.parts.block.data) for row in flat.rows if row.parts.block is not None]
+
+
+def encode_block(data: Buffer) -> bytes:
+    """Return what stands for a block: its own bytes, or their hash when there are many."""
+    size = len(data)
+    if size <= COPIED:
+        return b"b%d:" % size + data
+    return b"B%d:%b" % (size, hash_bytes(data))
+
+
+def digest_flat(flat: Flat, blocks: Sequence[bytes], *, unordered_dicts: bool = False) -> Digest:
+    """Return the digest of a value that is already in rows, its blocks encoded."""
     if not flat.rows:
         return blake3(VALUE + _scalar(flat.root)).hexdigest()
     known: list[bytes] = []
+    rest = iter(blocks)
     *inner, root = flat.rows
     for row in inner:
-        encoding = _row(row, known, unordered_dicts)
-        known.append(encoding if len(encoding) <= LONGEST else b"h" + _hash(encoding))
-    return blake3(VALUE + _row(root, known, unordered_dicts)).hexdigest()
+        encoding = _row(row, known, rest, unordered_dicts)
+        known.append(encoding if len(encoding) <= LONGEST else b"h" + hash_bytes(encoding))
+    return blake3(VALUE + _row(root, known, rest, unordered_dicts)).hexdigest()
 
 
-def _row(row: Row, known: list[bytes], unordered_dicts: bool) -> bytes:
+def _row(row: Row, known: list[bytes], blocks: Iterator[bytes], unordered_dicts: bool) -> bytes:
     """Encode a row: how much there is of what, then each in turn."""
     parts, contents = row
-    if parts.kind in _ARRAYS and parts.block is not None:
-        return b"".join((_head(parts.kind, *parts.facts), _block(parts.block)))
+    block = b"-" if parts.block is None else next(blocks)
+    if parts.kind in _ARRAYS:
+        return _head(parts.kind, *parts.facts) + block
     items = [known[item[0]] if type(item) is tuple else _scalar(item) for item in contents]
     if parts.kind in SORTED:
         items.sort()
@@ -83,7 +99,7 @@ def _row(row: Row, known: list[bytes], unordered_dicts: bool) -> bytes:
         items = sorted(map(b"".join, zip(items[::2], items[1::2], strict=True)))
     facts = [_scalar(fact) for fact in parts.facts]
     head = b"(%d,%d:" % (len(facts), len(items))
-    return b"".join((head, _text(parts.kind), *facts, *items, _block(parts.block)))
+    return b"".join((head, _text(parts.kind), *facts, *items, block))
 
 
 @lru_cache(maxsize=1_024, typed=True)
@@ -118,18 +134,3 @@ _ENCODERS: dict[type, Callable[[Any], bytes]] = {
     str: _text,
     bytes: lambda value: b"y%d:%b" % (len(value), value),
 }
-
-
-def _block(block: Block | None) -> bytes:
-    """Encode a buffer: its own bytes, or its hash when there are many."""
-    if block is None:
-        return b"-"
-    size = len(block.data)
-    if size <= COPIED:
-        return b"b%d:" % size + block.data
-    return b"B%d:%b" % (size, _hash(block.data))
-
-
-def _hash(data: Buffer) -> bytes:
-    # On one thread: a forked child would wait for ever for threads that its parent had.
-    return blake3(data).digest()

@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from io import FileIO
 from mmap import ACCESS_COPY, mmap
 from typing import NamedTuple, cast
 from weakref import WeakSet
@@ -90,8 +91,11 @@ class FileStore(BaseStore):
     def get_record(self, key: str) -> Record | None:
         """Return the record of a key, read again only if its file is another; None is a miss."""
         try:
-            status = os.lstat(f"{self.root}/{path_of('record', key)}")
-        except (OSError, ValueError):
+            status = os.lstat(f"{self.root}/{path_of('record', check_hash(key))}")
+        except FileNotFoundError:
+            self.counts.misses += 1
+            return None
+        except OSError:
             return super().get_record(key)
         known = self._decoded.get(key)
         if self.readable and known is not None and _is_as_it_was(known[0], status):
@@ -110,7 +114,7 @@ class FileStore(BaseStore):
         if not self.readable:
             return None
         try:
-            found = self._open(path, mapped=True)
+            found = self._open(path, own=True)
         except OSError as error:
             self._failed_to_read(path, error)
             return None
@@ -120,25 +124,18 @@ class FileStore(BaseStore):
         if blob_hash is not None:
             now = _Checked(status.st_ino, status.st_size, status.st_mtime_ns, blob_hash)
             if self._checked.get(digest) != now:
-                if not self._vouched(path, cast(bytes, data), blob_hash):
+                if not self._vouched(path, data, blob_hash):
                     return None
                 self._checked[digest] = now
         self.counts.blobs_read += 1
         return Blob(data)
-
-    def put_last(self, name: str, key: str) -> None:
-        """Remember the key of the last record of a class and node."""
-        if self.writable:
-            # Some file systems bring a file to the disk at once when it replaces another.
-            self._remove(path_of("last", name))
-        super().put_last(name, key)
 
     def read(self, entry: Entry) -> memoryview | None:
         """Return the bytes of a file, unchecked; None: it is gone."""
         if entry.kind == "temporary":
             return None
         path = path_of(entry.kind, entry.name)
-        found = self._open(path, mapped=entry.kind == "blob", touched=False)
+        found = self._open(path, own=entry.kind == "blob", touched=False)
         return None if found is None else memoryview(found[0])
 
     def entries(self) -> Iterator[Entry]:
@@ -146,13 +143,17 @@ class FileStore(BaseStore):
         return listing(self.root)
 
     def _read(self, path: str) -> bytes | None:
-        found = self._open(path, mapped=False)
+        found = self._open(path, own=False)
         return None if found is None else cast(bytes, found[0])
 
     def _open(
-        self, path: str, *, mapped: bool, touched: bool = True
-    ) -> tuple[bytes | mmap, os.stat_result] | None:
-        """Return the bytes of a file and its status; None: there is no such file."""
+        self, path: str, *, own: bool, touched: bool = True
+    ) -> tuple[bytes | bytearray | mmap, os.stat_result] | None:
+        """Return the bytes of a file and its status; None: there is no such file.
+
+        Args:
+            own: of any size, and as memory that may be written to.
+        """
         full = f"{self.root}/{path}"
         try:
             descriptor = os.open(full, _READ)
@@ -166,28 +167,31 @@ class FileStore(BaseStore):
             status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode):
                 raise Damaged("it is no plain file")
-            if not mapped and status.st_size > LARGEST:
+            if not own and status.st_size > LARGEST:
                 raise Damaged("it is too large")
-            data = self._content(descriptor, status.st_size, mapped=mapped)
+            data = (self._own if own else _read_all)(descriptor, status.st_size)
         finally:
             os.close(descriptor)
         if touched and abs(time.time() - status.st_mtime) > TOUCHED_AFTER:
             status = _touch(full, status)
         return data, status
 
-    def _content(self, descriptor: int, size: int, *, mapped: bool) -> bytes | mmap:
+    def _own(self, descriptor: int, size: int) -> bytearray | mmap:
         """Return an open file's bytes, mapped if it is large and the disk is this machine's."""
-        if mapped and size >= MAPPED_FROM and len(self._maps) < MOST_MAPPED and self._is_local():
+        if size >= MAPPED_FROM and len(self._maps) < MOST_MAPPED and self._is_local():
             with suppress(OSError, ValueError):
                 pages = mmap(descriptor, size, access=ACCESS_COPY, **_UNTRACKED)
                 self._maps.add(pages)
                 return pages
         try:
-            data = os.read(descriptor, size)
-            while len(data) < size and (more := os.read(descriptor, size - len(data))):
-                data += more
+            data = bytearray(size)
         except MemoryError as error:
             raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM)) from error
+        place = 0
+        with FileIO(descriptor, closefd=False) as file, memoryview(data) as view:
+            while place < size and (more := file.readinto(view[place:])):
+                place += more
+        del data[place:]
         return data
 
     def _is_local(self) -> bool:
@@ -198,6 +202,9 @@ class FileStore(BaseStore):
 
     def _write(self, path: str, parts: Sequence[bytes | memoryview]) -> None:
         full = f"{self.root}/{path}"
+        if path.startswith("last/"):
+            # Some file systems bring a file to the disk at once when it replaces another.
+            self._remove(path)
         try:
             write_atomically(full, parts, before=self._before)
         except FileNotFoundError:
@@ -245,6 +252,14 @@ class FileStore(BaseStore):
     def _remove(self, path: str) -> None:
         with suppress(OSError):
             os.unlink(f"{self.root}/{path}")
+
+
+def _read_all(descriptor: int, size: int) -> bytes:
+    """Return the bytes of an open file, which are few."""
+    data = os.read(descriptor, size)
+    while len(data) < size and (more := os.read(descriptor, size - len(data))):
+        data += more
+    return data
 
 
 def _opened(root: str, max_size: int | None) -> FileStore:

@@ -65,6 +65,7 @@ _NOTES = frozenset(
         "__type_params__",
         "__weakref__",
         "_abc_impl",
+        "_spaces",  # where an attribute may be searched; its value is the filter's own
     }
 )
 # Made up here, from what a class holds for as long as it is the same.

@@ -2,7 +2,7 @@
 
     records/ab/abcd….json   what is known of a key; written last, it says that all is there
     blobs/ab/abcd…          the bytes of a value, named by its digest
-    last/ab/abcd….json      the key that a class and node wrote last
+    last/ab/abcd….json      the keys that a node wrote last
     pins/ab/abcd….json      a key that the cap does not touch
 
 `_base_store.py` reads and writes there.

@@ -15,18 +15,19 @@ __all__ = [
     "FORMAT",
     "LARGEST",
     "Last",
-    "NewerFormat",
+    "OtherFormat",
     "Record",
     "check_hash",
     "is_hash",
     "parse",
+    "parse_last",
     "read_last",
     "read_record",
     "write_last",
     "write_record",
 ]
 
-FORMAT = 1
+FORMAT = 2  # another number here makes every stored entry a miss
 LARGEST = 1_000_000  # bytes of a file that is still read
 
 _HEAD = b'{"check":"'
@@ -35,8 +36,8 @@ _BODY = len(_HEAD) + 32 + len(b'",')
 _is_hash = re.compile(r"[0-9a-f]{64}").fullmatch  # a tenth of the time of a pattern in the type
 
 
-class NewerFormat(ValueError):
-    """A file was written by a later version, in a format that this one does not know."""
+class OtherFormat(ValueError):
+    """A file was written by another version, in a format that this one does not know."""
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,15 +55,16 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     kind: Literal["state", "output"]
     facts: dict[str, object] = {}  # for the explainer; opaque here
     created: float
-    blob_hash: str | None = None  # of the bytes in the blob's file, as `put_blob` answered
+    blob_hash: str | None = None  # of the blob's file, as `hash_file` answers
 
 
 class Last(msgspec.Struct, frozen=True, kw_only=True):
-    """The key of the last record that a class and node have written."""
+    """The key of the last record that a node has written, and of the last of each sort."""
 
     format: int = FORMAT
     name: str
     key: str
+    keys: dict[str, str] = {}  # by sort, the latest at the end
 
 
 class _Format(msgspec.Struct):
@@ -114,7 +116,7 @@ def parse(data: bytes) -> Record:
     """Return the record in a file's bytes.
 
     Raises:
-        NewerFormat: a later version has written it.
+        OtherFormat: another version has written it.
         ValueError: it is damaged; the message says how.
     """
     record = _open_seal(data, _records)
@@ -127,10 +129,22 @@ def parse(data: bytes) -> Record:
 def read_last(data: bytes) -> Last | None:
     """Return the pointer in a file's bytes, or None if there is none to be read."""
     try:
-        last = _open_seal(data, _lasts)
+        return parse_last(data)
     except ValueError:
         return None
-    return last if _is_hash(last.name) and _is_hash(last.key) else None
+
+
+def parse_last(data: bytes) -> Last:
+    """Return the pointer in a file's bytes.
+
+    Raises:
+        OtherFormat: another version has written it.
+        ValueError: it is damaged; the message says how.
+    """
+    last = _open_seal(data, _lasts)
+    if not all(map(_is_hash, (last.name, last.key, *last.keys.values()))):
+        raise ValueError("it holds something else where a name or key should be")
+    return last
 
 
 def write_last(last: Last) -> bytes:
@@ -160,19 +174,19 @@ def _open_seal(data: bytes, decoder: msgspec.json.Decoder[T]) -> T:
     try:
         content = decoder.decode(data)
     except (ValueError, RecursionError) as error:
-        raise _newer(data) or ValueError(f"it holds something else ({error})") from error
+        raise _other(data) or ValueError(f"it holds something else ({error})") from error
     if content.format != FORMAT:
-        raise _newer(data) or ValueError(f"there is no format {content.format}")
+        raise _other(data) or ValueError(f"there is no format {content.format}")
     return content
 
 
-def _newer(data: bytes) -> NewerFormat | None:
-    """Return why a whole file does not fit, if that is because a later version wrote it."""
+def _other(data: bytes) -> OtherFormat | None:
+    """Return why a whole file does not fit, if that is because another version wrote it."""
     try:
         found = msgspec.json.decode(data, type=_Format).format
     except (ValueError, RecursionError):
         return None
-    return NewerFormat(f"it has format {found}, not {FORMAT}") if found > FORMAT else None
+    return OtherFormat(f"it has format {found}, not {FORMAT}") if found != FORMAT else None
 
 
 def _hash(body: bytes) -> bytes:

@@ -36,13 +36,13 @@ class Lost(OSError):
 class Blob:
     """The bytes of a stored value: a view that is good until `close`.
 
-    `mapped` bytes are pages of the file, read when touched; who writes to them changes a
-    copy of their own.
+    A buffer that may be written to is the caller's own. `mapped` bytes are pages of the file,
+    read when touched; who writes to them changes a copy.
     """
 
     __slots__ = ("_map", "buffer")
 
-    def __init__(self, data: bytes | mmap) -> None:
+    def __init__(self, data: bytes | bytearray | mmap) -> None:
         self.buffer = memoryview(data)
         self._map = data if isinstance(data, mmap) else None
 
@@ -114,8 +114,8 @@ class Store(Protocol):
         """Return the bytes kept under a digest, checked against `blob_hash` once; None: a miss."""
         ...
 
-    def put_blob(self, digest: str, buffers: Sequence[memoryview]) -> str:
-        """Keep bytes under a digest, unless they are there; return their `blob_hash`."""
+    def put_blob(self, digest: str, buffers: Sequence[memoryview]) -> None:
+        """Keep bytes under a digest, unless they are there."""
         ...
 
     def has_blob(self, digest: str) -> bool:
@@ -126,12 +126,17 @@ class Store(Protocol):
         """Count a blob as damaged, because it does not decode: the next put replaces it."""
         ...
 
-    def get_last(self, name: str) -> str | None:
-        """Return the key of the last record of a class and node, named by a digest."""
+    def get_last(self, name: str, sort: str | None = None) -> str | None:
+        """Return the key of a node's last record, of one sort or of all."""
         ...
 
-    def put_last(self, name: str, key: str) -> None:
-        """Remember the key of the last record of a class and node."""
+    def put_last(self, name: str, sort: str, key: str) -> None:
+        """Remember the key of a node's last record, which is of this sort.
+
+        Args:
+            name: a digest that stands for the node.
+            sort: what is told apart at one node, as a short text; a few are remembered.
+        """
         ...
 
     def entries(self) -> Iterator[Entry]:

@@ -4,18 +4,24 @@ Eight bytes of header size, a JSON header, then the blocks without a gap: the wi
 so each is aligned when the file is mapped. The structure of the value is one text in the
 metadata. Every reader of safetensors can open it; `_codec.py` is the one that makes a
 value of it.
+
+A file is vouched for by a hash over its header and the hashes of its blocks, which the digest
+of the value is made of too: nothing large is hashed twice.
 """
 
 from collections.abc import Sequence
 from math import prod
 
 import msgspec
+from blake3 import blake3
 
+from soma.cache._digest import encode_block
 from soma.cache._parts import Block, Buffer
 
 NAME = "soma"  # of the structure, in the metadata
 ALIGNED = 64
 LONGEST = 100_000_000  # bytes of a header, as in the safetensors library
+FILE = b"soma file 1:"
 
 WIDTHS = {
     **dict.fromkeys(("BOOL", "U8", "I8", "F8_E4M3", "F8_E5M2"), 1),
@@ -81,6 +87,29 @@ def read(file: memoryview) -> tuple[str, list[memoryview]]:
         begin, end = found[str(number)].data_offsets
         blocks.append(file[start + begin : start + end])
     return metadata[NAME], blocks
+
+
+def hash_parts(header: Buffer, blocks: Sequence[bytes]) -> str:
+    """Return the hash of a file.
+
+    Args:
+        header: all that stands before the first block.
+        blocks: what `encode_block` gives for each, in their order.
+    """
+    hasher = blake3(FILE + b"%d:" % len(header))
+    hasher.update(header)
+    hasher.update(b"".join(blocks))
+    return hasher.hexdigest()
+
+
+def hash_file(file: memoryview) -> str:
+    """Return the hash of a file as it is read; whatever is no such file is all header."""
+    try:
+        _, blocks = read(file)
+    except Exception:  # damage takes every form
+        blocks = []
+    header = file[: len(file) - sum(map(len, blocks))]
+    return hash_parts(header, [encode_block(block) for block in blocks])
 
 
 def _check(entries: list[_Entry], size: int) -> None:

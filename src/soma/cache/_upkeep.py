@@ -7,10 +7,9 @@ import re
 import time
 from dataclasses import dataclass
 
-from blake3 import blake3
-
-from soma.cache._record import NewerFormat, Record, check_hash, parse, read_last
+from soma.cache._record import OtherFormat, Record, check_hash, parse, parse_last
 from soma.cache._store import Entry, Store
+from soma.cache._tensor_file import hash_file
 from soma.errors import InvalidCache
 
 __all__ = ["Collected", "Damage", "Stats", "gc", "parse_size", "pin", "stats", "unpin", "verify"]
@@ -184,10 +183,10 @@ def _fault(store: Store, entry: Entry, hashes: dict[str, set[str]]) -> str | Non
         if data is None or entry.kind in ("pin", "temporary"):
             return None
         if entry.kind == "last":
-            last = read_last(bytes(data))
-            return None if last is not None and last.name == entry.name else _TORN
+            last = parse_last(bytes(data))
+            return None if last.name == entry.name else "it is the pointer of another name"
         record = parse(bytes(data))
-    except NewerFormat:
+    except OtherFormat:
         return None
     except (OSError, ValueError) as error:
         return str(error)
@@ -204,6 +203,6 @@ def _blob_fault(store: Store, entry: Entry, hashes: set[str]) -> str | None:
         data = store.read(entry)
     except OSError as error:
         return str(error)
-    if data is None or not hashes or blake3(data).hexdigest() in hashes:
+    if data is None or not hashes or hash_file(data) in hashes:
         return None
     return _TORN

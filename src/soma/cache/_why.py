@@ -10,13 +10,9 @@ from soma.cache._store import Entry, Store
 __all__ = ["became", "last_name", "last_record"]
 
 
-def last_name(node: str, *of: str) -> str:
-    """Return under which name the last record of a node is noted.
-
-    Args:
-        of: its class and the kind of the record, to tell those of several classes apart.
-    """
-    return combine("last", *of, node)
+def last_name(node: str) -> str:
+    """Return under which name the last records of a node are noted."""
+    return combine("last", node)
 
 
 def last_record(store: Store, node: str) -> Record | None:

@@ -3,7 +3,7 @@
 import click
 
 from soma.cli._judge import threshold_option, thresholds
-from soma.cli._runs import root_option, run_folder
+from soma.cli._places import root_option, run_folder
 from soma.cli._show import Form, Refused, Row, form_options, show
 
 _WORSE = 1  # the exit code where something is new or worse

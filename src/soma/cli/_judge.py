@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import click
 
-from soma.cli._runs import root_option, run_folder
+from soma.cli._places import root_option, run_folder
 from soma.cli._show import Form, Refused, Row, form_options, show
 
 _FOUND = 1  # the exit code where something is wrong
@@ -30,7 +30,8 @@ def judge(run: str, given: tuple[str, ...], root: str, form: Form) -> None:
     needed. RUN is an id, the beginning of one, `last`, or the path of a run directory.
     """
     from soma.errors import SomaError
-    from soma.viz import RunView, finite, verdict_data
+    from soma.tracking import numbers_out
+    from soma.viz import RunView, verdict_data
 
     view = RunView(run_folder(run, root))
     try:
@@ -43,7 +44,7 @@ def judge(run: str, given: tuple[str, ...], root: str, form: Form) -> None:
         rows: list[Row] = [
             (one.unit, one.flag, str(one.since), one.certainty, one.why) for one in report.findings
         ]
-        data = finite({"run": view.id, **verdict_data(report)})
+        data = numbers_out({"run": view.id, **verdict_data(report)})
         show(form, data, rows, otherwise="no findings")
     if not report.is_healthy():
         raise SystemExit(_FOUND)

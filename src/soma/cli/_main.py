@@ -7,6 +7,7 @@ from soma._extras import DIST
 from soma.cli._cache import cache
 from soma.cli._compare import compare
 from soma.cli._explain import explain
+from soma.cli._export import export
 from soma.cli._judge import judge
 from soma.cli._report import report
 from soma.cli._runs import check, graph, runs
@@ -31,3 +32,4 @@ main.add_command(judge)
 main.add_command(compare)
 main.add_command(check)
 main.add_command(worker)
+main.add_command(export)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from soma.cli._runs import root_option, run_folder, write
+from soma.cli._places import root_option, run_folder, write
 from soma.cli._show import Refused
 
 

@@ -41,11 +41,15 @@ from soma.core._filter import (
 from soma.core._inputs import Inputs, per_root
 from soma.core._module_flow import FlowEdge, FlowKind, FlowNode, ModuleFlow
 from soma.core._remade import parameters_of, remade
+from soma.core._search import Searchable, SearchSpace, apply_params, search_space
+from soma.core._space import Choice, Range, Space, searched_values
+from soma.core._space_declared import search
 from soma.core._topology import Inlined, Link, Node, NodeId, Topology, Wiring, snake_case
 
 __all__ = [
     "Arguments",
     "Chain",
+    "Choice",
     "Composable",
     "Diagnostic",
     "EpochFinished",
@@ -73,6 +77,10 @@ __all__ = [
     "NodeStarted",
     "Phase",
     "Placed",
+    "Range",
+    "SearchSpace",
+    "Searchable",
+    "Space",
     "StepFinished",
     "StreamMode",
     "Tap",
@@ -81,6 +89,7 @@ __all__ = [
     "TrainingStarted",
     "Watcher",
     "Wiring",
+    "apply_params",
     "as_composable",
     "checked_target",
     "has_module",
@@ -88,5 +97,8 @@ __all__ = [
     "parameters_of",
     "per_root",
     "remade",
+    "search",
+    "search_space",
+    "searched_values",
     "snake_case",
 ]

@@ -9,9 +9,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from inspect import Parameter, getattr_static, isfunction, signature
 from reprlib import recursive_repr
+from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
 from soma.core._expression import Expression, Placed
+from soma.core._space import Space, searched_values, spaces_of
+from soma.core._space_declared import Declared
 from soma.draw import printable
 from soma.errors import did_you_mean, listing
 
@@ -93,6 +96,9 @@ class Filter(Expression):
     # Set by the filters whose state is a torch module; the rooms below training ask no more.
     _has_module: ClassVar[bool] = False
 
+    # What `soma.search` in the class body declared, by attribute.
+    _spaces: ClassVar[Mapping[str, Space]] = MappingProxyType({})
+
     _arguments: Arguments
 
     def __new__(cls, /, *args: object, **kwargs: object) -> Self:
@@ -100,6 +106,13 @@ class Filter(Expression):
         # and past `__setattr__`, so that a frozen dataclass may be a filter.
         self = super().__new__(cls)
         object.__setattr__(self, "_arguments", Arguments(args, kwargs))
+        if any(isinstance(value, Declared) for value in (*args, *kwargs.values())):
+            raise TypeError(
+                f"`{cls.__name__}` got `search(...)` as an argument. Declare it in the body of the "
+                "class, and give a value here, or nothing for the default."
+            )
+        for name, space in spaces_of(cls).items():  # on the filter, so that it is saved with it
+            object.__setattr__(self, name, space.default)
         return self
 
     def __init__(self, /, *positional: object, **attributes: object) -> None:
@@ -197,6 +210,7 @@ class Filter(Expression):
         if kinds.keys() & {Parameter.POSITIONAL_ONLY, Parameter.VAR_POSITIONAL}:
             yield from map(repr, given.args)  # these cannot be written with their names
             named = given.kwargs
+        named = {**named, **{n: v for n, v in searched_values(self).items() if n not in named}}
         yield from (f"{name}={value!r}" for name, value in named.items())
 
 

@@ -6,6 +6,7 @@ from inspect import Parameter, signature
 from typing import TypeVar
 
 from soma.core._filter import Filter
+from soma.core._space import searched_values, spaces_of
 
 F = TypeVar("F", bound=Filter)
 
@@ -14,26 +15,37 @@ def remade(filter: F, changes: Mapping[str, object] | None = None) -> F:
     """Return a new filter of the same class and arguments, which has learned nothing.
 
     Arguments are copied, as far as they can be. Attributes that were set after construction are
-    those of the class again.
+    those of the class again, except those that are searched, which count as arguments.
 
     Args:
-        changes: arguments by name that are other ones.
+        changes: arguments or searched attributes by name that are other ones.
     """
-    arguments = filter._arguments
+    arguments, cls = filter._arguments, type(filter)
     positional = [_copied(value) for value in arguments.positional]
     named = {name: _copied(value) for name, value in arguments.named.items()}
+    spaces = spaces_of(cls)
+    found = {name: v for name, v in _searched(filter).items() if v != spaces[name].default}
+    changes = {**found, **(changes or {})}
     if not changes:
-        return type(filter)(*positional, **named)
-    given = signature(type(filter)).bind_partial(*positional, **named)
+        return cls(*positional, **named)
+    given = signature(cls).bind_partial(*positional, **named)
     parameters = given.signature.parameters
+    rest = next((one for one in parameters.values() if one.kind is Parameter.VAR_KEYWORD), None)
+    before = {}
     for name, value in changes.items():
         known = parameters.get(name)
         if known is not None and known.kind is not Parameter.VAR_KEYWORD:
             given.arguments[name] = value
-        else:
-            rest = next(one for one in parameters.values() if one.kind is Parameter.VAR_KEYWORD)
+        elif rest is not None:
             given.arguments[rest.name] = {**given.arguments.get(rest.name, {}), name: value}
-    return type(filter)(*given.args, **given.kwargs)
+        else:
+            before[name] = value
+    # What the constructor has no argument for is there before it runs, as the default was.
+    made = cls.__new__(cls, *given.args, **given.kwargs)
+    for name, value in before.items():
+        object.__setattr__(made, name, value)
+    made.__init__(*given.args, **given.kwargs)  # type: ignore[misc]
+    return made
 
 
 def parameters_of(filter: Filter) -> dict[str, object]:
@@ -50,7 +62,27 @@ def parameters_of(filter: Filter) -> dict[str, object]:
             found |= {**_class_attributes(type(filter)), **given.arguments[name]}
         elif parameter.kind is not Parameter.VAR_POSITIONAL and name in given.arguments:
             found[name] = given.arguments[name]
-    return found
+    return {**found, **_searched(filter)}
+
+
+def given_to(filter: Filter) -> dict[str, object]:
+    """Return the arguments that a filter was constructed with, those that have a name."""
+    arguments = filter._arguments
+    given = signature(type(filter)).bind_partial(*arguments.positional, **arguments.named)
+    named = dict(given.arguments)
+    for name, parameter in given.signature.parameters.items():
+        if parameter.kind is Parameter.VAR_KEYWORD:
+            named |= named.pop(name, {})
+        elif parameter.kind is Parameter.VAR_POSITIONAL:
+            named.pop(name, None)
+    return named
+
+
+def _searched(filter: Filter) -> dict[str, object]:
+    """Return the values of searched attributes that were not given as arguments."""
+    values = searched_values(filter)
+    given = given_to(filter) if values else {}
+    return {name: value for name, value in values.items() if name not in given}
 
 
 def _class_attributes(cls: type[Filter]) -> dict[str, object]:

@@ -20,7 +20,6 @@ from soma.cache import (
     Unfingerprintable,
     became,
     combine,
-    last_name,
 )
 from soma.core import Filter, NodeId
 from soma.engine._ambient import ambient
@@ -277,12 +276,7 @@ class CachedCall:
 
     def _note(self, turn: Turn, kind: str, key: str) -> None:
         """Note a record as the node's last: of this class and kind, and of all."""
-        self.run.cache.note_last(self._last_name(turn, kind), key)
-        self.run.cache.note_last(last_name(self.node), key)
-
-    def _last_name(self, turn: Turn, kind: str) -> str:
-        assert turn.what is not None
-        return last_name(self.node, turn.what.class_name, kind)
+        self.run.cache.note_last(self.node, _sort(turn, kind), key)
 
     def _facts(self, turn: Turn) -> dict[str, object]:
         """Return what a record says of the turn, for those who ask why a later one ran."""
@@ -301,7 +295,7 @@ class CachedCall:
 
     def _explain(self, turn: Turn, kind: str, key: str) -> None:
         cache = self.run.cache
-        last = cache.last(self._last_name(turn, kind))
+        last = cache.last(self.node, _sort(turn, kind))
         if last == key:
             self._say(turn, lost(self.node, kind, became(cache.store, key)))
         else:
@@ -311,6 +305,12 @@ class CachedCall:
     def _say(self, turn: Turn, text: str) -> None:
         turn.why = text
         self.run.reasons[self.node] = text
+
+
+def _sort(turn: Turn, kind: str) -> str:
+    """Return what tells the records of one node apart that are not compared."""
+    assert turn.what is not None
+    return combine(kind, turn.what.class_name)
 
 
 def _digest(held: Held, what: str, source: NodeId = "") -> str:

@@ -5,7 +5,7 @@ from copy import copy
 from itertools import chain
 from typing import Any
 
-from soma._extras import loaded
+from soma._extras import loaded, require
 from soma.core import Inputs
 from soma.engine._describe import describe
 from soma.errors import InvalidInput
@@ -93,7 +93,7 @@ def join(parts: Sequence[object]) -> object:
     if found is None:
         raise InvalidInput(
             f"{describe(first)} came for each chunk, which has no rows to join. Tensors, arrays, "
-            "lists, pandas and polars frames, and dicts and tuples of them can be joined; a "
+            "lists, frames, and dicts and tuples of them can be joined; a "
             'filter that needs all rows at once says `_stream_mode = "barrier"`.'
         )
     kind, joined = found
@@ -125,7 +125,19 @@ def _joiner(first: object) -> tuple[type, Callable[[Sequence[Any]], object]] | N
     for library in filter(None, map(loaded, ("pandas", "polars"))):
         if isinstance(first, library.DataFrame | library.Series):
             return type(first), library.concat
-    return None
+    return _other_frame(first)
+
+
+def _other_frame(first: object) -> tuple[type, Callable[[Sequence[Any]], object]] | None:
+    """Return how frames of other libraries are joined that narwhals knows, as Arrow's tables."""
+    if not hasattr(first, "__arrow_c_stream__"):
+        return None
+    narwhals = require("narwhals", extra="frames")
+    if not narwhals.dependencies.is_into_dataframe(first):
+        return None
+    return type(first), lambda parts: narwhals.concat(
+        [*map(narwhals.from_native, parts)]
+    ).to_native()
 
 
 def _joined_mappings(parts: Sequence[Mapping[Any, object]]) -> object:

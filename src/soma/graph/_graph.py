@@ -7,6 +7,7 @@ modules to `training`. `_declared.py` and `_kept.py` hold what comes before.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager
+from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Self
 
@@ -15,6 +16,7 @@ from soma.cache import DEFAULT
 from soma.engine import Stream
 from soma.graph._kept import KeptGraph
 from soma.graph._tracking import tracked
+from soma.tracking import track_run
 
 if TYPE_CHECKING:
     import torch
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 
     from soma.audit import Audit, AuditScope, ChannelConfig
     from soma.health import Thresholds
-    from soma.tracking import Run
+    from soma.tracking import Run, Sink
     from soma.training import Context, History, Prefix
 
 
@@ -303,6 +305,7 @@ class Graph(KeptGraph):
         params: Mapping[str, object] | None = None,
         root: "str | PathLike[str]" = ".soma",
         durable: bool = False,
+        sinks: "Iterable[Sink]" = (),
     ) -> "AbstractContextManager[Run]":
         """Keep what happens inside a `with` in a directory below `<root>/runs`.
 
@@ -314,11 +317,20 @@ class Graph(KeptGraph):
             params: what the run was started with.
             root: the folder of the runs' folder.
             durable: have each logged point survive a power cut.
+            sinks: take the run to other tools while it goes on, as `soma.integrations.sinks` has
+                them; one that fails is told of and left alone.
         """
-        return tracked(
-            self._runner, self.name, name,
-            kind=kind, tags=tags, params=params, root=root, durable=durable,
-        )  # fmt: skip
+        started = partial(
+            track_run,
+            name,
+            kind=kind,
+            tags=tags,
+            params=params,
+            root=root,
+            durable=durable,
+            sinks=sinks,
+        )
+        return tracked(self._runner, self.name, started)
 
     # Within
 

@@ -1,7 +1,6 @@
 """`Graph.track_run`: a run that listens to a graph and keeps what the graph is."""
 
-import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import cast
 
@@ -9,23 +8,17 @@ from soma._extras import require
 from soma.core import Diagnostic, Event, StepFinished, TrainingStarted, has_module
 from soma.engine import Runner
 from soma.errors import CompileError
-from soma.tracking import Run, RunListener, graph_record, start_run
+from soma.tracking import Run, RunListener, graph_record
 
 
 @contextmanager
 def tracked(
     runner: Runner,
     graph_name: str,
-    name: str,
-    *,
-    kind: str,
-    tags: Iterable[str],
-    params: Mapping[str, object] | None,
-    root: str | os.PathLike[str],
-    durable: bool,
+    started: Callable[[], Run],
 ) -> Iterator[Run]:
-    """Keep what a graph does inside a `with` in a run directory of its own."""
-    with start_run(name, kind=kind, tags=tags, params=params, root=root, durable=durable) as run:
+    """Keep what a graph does inside a `with` in the run that begins with it."""
+    with started() as run:
         record = _Records(run, runner, graph_name)
         record()
         run.at_end(record)  # nodes may be added, and modules built

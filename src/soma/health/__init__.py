@@ -1,8 +1,12 @@
 """Judges what an audit measured: numbers to findings, without torch.
 
 `judge` is a pure function of `Measurements` and `Thresholds`; read it first, then `rules/`.
+`HealthRecord` does the same for a run's directory; it is loaded late, for what it reads with.
 """
 
+from typing import TYPE_CHECKING
+
+from soma import _extras
 from soma.health._explain import explain, flags
 from soma.health._explanation import Explanation
 from soma.health._finding import Certainty, FilterReport, Finding, Verdict
@@ -24,6 +28,9 @@ from soma.health._report import AuditReport
 from soma.health._rollup import rollup
 from soma.health._thresholds import Thresholds
 
+if TYPE_CHECKING:
+    from soma.health._record import HealthRecord
+
 __all__ = [
     "AuditReport",
     "Certainty",
@@ -31,6 +38,7 @@ __all__ = [
     "Explanation",
     "FilterReport",
     "Finding",
+    "HealthRecord",
     "METRICS",
     "Measurements",
     "NEUTRAL",
@@ -50,3 +58,9 @@ __all__ = [
     "measurements_to_rows",
     "rollup",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name != "HealthRecord":
+        raise AttributeError(f"module 'soma.health' has no attribute {name!r}")
+    return _extras.require("soma.health._record", extra="all").HealthRecord

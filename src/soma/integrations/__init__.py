@@ -1,6 +1,7 @@
 """What connects graphs with other libraries; each is loaded when its door is first used.
 
-`sk` makes a filter of a scikit-learn estimator, `as_estimator` an estimator of a graph.
+`sk` makes a filter of a scikit-learn estimator, `as_estimator` an estimator of a graph. Audits of
+what training libraries train have a folder for each library, and begin in `_callback.py`.
 """
 
 from typing import TYPE_CHECKING

@@ -7,6 +7,7 @@ modules.json               what was executed inside the nodes
 events.jsonl               what happened, a line each: `_lines.py`
 metrics.jsonl              what was logged, a line each
 diagnostics/compile.json   what the compiler found
+diagnostics/sinks.jsonl    which sinks failed
 diagnostics/audit.jsonl    what an audit measured, the latest one of the run
 diagnostics/health.json    the flags of each node at its end
 """
@@ -24,6 +25,8 @@ EVENTS = "events.jsonl"
 METRICS = "metrics.jsonl"
 DIAGNOSTICS = "diagnostics"
 COMPILE = "compile.json"
+HEALTH = "health.json"
+SINKS = "sinks.jsonl"
 
 
 def runs_folder(root: str | PathLike[str]) -> Path:

@@ -16,13 +16,22 @@ from soma.core import Diagnostic, ModuleFlow
 from soma.errors import UnknownRun
 from soma.files import TEMPORARY, is_folder, parse_json, read_lines
 from soma.tracking._graph_record import GraphRecord
-from soma.tracking._layout import EVENTS, MANIFEST, METRICS, STATUS, runs_folder
+from soma.tracking._layout import (
+    DIAGNOSTICS,
+    EVENTS,
+    MANIFEST,
+    METRICS,
+    SINKS,
+    STATUS,
+    runs_folder,
+)
 from soma.tracking._lines import NodeLine, decode_metric
 from soma.tracking._numbers import as_step, number_in
 from soma.tracking._points import CacheActivity, Manifest, State, Timing
 from soma.tracking._status import Standing, standing
 from soma.tracking._whole_files import (
     read_diagnostics,
+    read_flags,
     read_graph,
     read_manifest,
     read_modules,
@@ -103,8 +112,15 @@ class RunRecord:
         return _or((), read_modules, self.dir)
 
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """Return what the compiler found."""
-        return _or((), read_diagnostics, self.dir)
+        """Return what the compiler found, and which sinks failed."""
+        found = (diagnostic_of(line) for line in _lines(self.dir / DIAGNOSTICS / SINKS))
+        failed = (one for one in found if one is not None)
+        compiled: tuple[Diagnostic, ...] = _or((), read_diagnostics, self.dir)
+        return (*compiled, *failed)
+
+    def flags(self) -> list[dict[str, Any]] | None:
+        """Return what an audit flagged, by node; None where none came to its end."""
+        return _or(None, read_flags, self.dir)
 
     def events(self) -> list[dict[str, Any]]:
         """Return what happened, in order, each a mapping with `event` for its kind."""
@@ -210,6 +226,11 @@ def point_of(line: bytes) -> tuple[str, int, float, float] | None:
         return None
 
 
+def diagnostic_of(line: bytes) -> Diagnostic | None:
+    """Return the diagnostic that a line holds; None if it holds none."""
+    return _or(None, _diagnostic, line)
+
+
 def event_of(line: bytes) -> dict[str, Any] | None:
     """Return the event that a line holds; None if it holds none."""
     try:
@@ -219,6 +240,10 @@ def event_of(line: bytes) -> dict[str, Any] | None:
         return value | {name: number_in(value[name]) for name in _NUMBERS if value.get(name)}
     except (ValueError, TypeError):
         return None
+
+
+def _diagnostic(line: bytes) -> Diagnostic:
+    return convert(parse_json(line), Diagnostic)
 
 
 def _node_line(event: dict[str, Any]) -> NodeLine | None:

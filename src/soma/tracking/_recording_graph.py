@@ -3,7 +3,7 @@
 from inspect import Parameter, signature
 from itertools import islice
 
-from soma.core import Filter, Node, Topology, has_module
+from soma.core import Filter, Node, Topology, has_module, searched_values
 from soma.draw import printable, shortened
 from soma.tracking._graph_record import GraphRecord, NodeRecord
 from soma.tracking._plain import plain, shown, text_out
@@ -62,7 +62,7 @@ def _counted(filter: Filter) -> tuple[int, int] | None:
 
 
 def _config(filter: Filter) -> dict[str, str]:
-    """Return the constructor's arguments by name, each shortened."""
+    """Return arguments of the constructor and searched attributes by name, each shortened."""
     given = filter._arguments
     try:
         bound = signature(type(filter)).bind(*given.positional, **given.named)
@@ -72,7 +72,7 @@ def _config(filter: Filter) -> dict[str, str]:
                 arguments |= arguments.pop(name, {})
     except (TypeError, ValueError):  # a class without a signature
         arguments = dict(given.named)
-    kept = islice(arguments.items(), _MOST_ARGUMENTS)
+    kept = islice({**arguments, **searched_values(filter)}.items(), _MOST_ARGUMENTS)
     return {text_out(str(name)): shown(value) for name, value in kept}
 
 

@@ -1,15 +1,14 @@
-"""A run while it goes on: its directory is made here, and all that is written goes through here.
+"""A run while it goes on: all that is written in its directory goes through here.
 
-`_listener.py` turns events into lines for it; `_record.py` reads a directory again.
+`_track.py` makes the directory; `_listener.py` turns events into lines for it; `_record.py` reads
+a directory again.
 """
 
 import os
-import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
-from secrets import token_hex
 from time import perf_counter
 from types import TracebackType
 from typing import Any, Self
@@ -19,7 +18,7 @@ from msgspec import to_builtins
 from soma.core import Diagnostic, ModuleFlow
 from soma.errors import InvalidInput, RunNotWritten
 from soma.files import Appender, make_folder, write_atomically
-from soma.tracking._environment import environment
+from soma.tracking._feed import Feed
 from soma.tracking._graph_record import GraphRecord
 from soma.tracking._heartbeat import Heartbeat
 from soma.tracking._layout import (
@@ -28,83 +27,37 @@ from soma.tracking._layout import (
     EVENTS,
     FORMAT,
     GRAPH,
-    MANIFEST,
     METRICS,
     MODULES,
     STATUS,
-    runs_folder,
 )
 from soma.tracking._lines import BeganLine, EventLine, MetricLine, encode
 from soma.tracking._numbers import as_number, as_step, number_out, numbers_out
-from soma.tracking._plain import plain, plain_tags, shown, text_out
+from soma.tracking._plain import shown, text_out
 from soma.tracking._points import Manifest
 from soma.tracking._process import ProcessMark
-from soma.tracking._status import write_status
+from soma.tracking._sink import Sink
+from soma.tracking._status import standing_after, write_status
 
 _LONGEST_NAME = 1000  # characters in the name of a metric
 _LONGEST_TITLE = 10_000  # of a run, or of its kind
 
 
-def start_run(
-    name: str,
-    *,
-    kind: str = "train",
-    tags: Iterable[str] = (),
-    params: Mapping[str, object] | None = None,
-    root: str | os.PathLike[str] = ".soma",
-    durable: bool = False,
-) -> "Run":
-    """Make a directory for a run, below `<root>/runs`, and return the run that writes to it.
-
-    Args:
-        name: for people; several runs may have the same.
-        kind: what is done in it, for people too.
-        params: what the run was started with; what JSON does not know is kept as its `repr`.
-        durable: bring each line to the disk before going on, so that it survives a power cut.
-
-    Raises:
-        RunNotWritten: the directory cannot be made.
-    """
-    for what, given in (("name", name), ("kind", kind)):
-        if not isinstance(given, str):
-            raise InvalidInput(f"the `{what}` of a run is {shown(given)}; a string is wanted.")
-    if not isinstance(params, Mapping | None):
-        raise InvalidInput(
-            f"the `params` of a run are a {type(params).__name__}; a mapping from names is wanted, "
-            "such as `vars(arguments)`."
-        )
-    told = plain({} if params is None else params)
-    kept = plain_tags(tags)
-    folder = runs_folder(os.fspath(root)).absolute()
-    try:
-        own = _new_directory(folder)
-        process, now = ProcessMark.own(), time.time()
-        surroundings = {**environment(), "host": process.host, "pid": process.pid}
-        manifest = Manifest(
-            id=own.name,
-            name=text_out(name)[:_LONGEST_TITLE],
-            kind=text_out(kind)[:_LONGEST_TITLE],
-            tags=kept,
-            params=told if isinstance(told, dict) else {"params": told},
-            created_at=now,
-            environment=surroundings,
-        )
-        write_status(own, process, now, None, ended=False)
-        _write(own / MANIFEST, {"format": FORMAT, **to_builtins(manifest)})
-        return Run(own, manifest, process, durable=durable)
-    except OSError as error:
-        raise _not_written(folder, error) from error
-
-
 class Run:
-    """One run: `log` keeps numbers, `dir` is where; made by `start_run`.
+    """One run: `log` keeps numbers, `dir` is where; made by `track_run`.
 
     A point whose `log` has returned survives the death of the process. Any thread may log. The
     end of a `with` says in the directory how the run ended.
     """
 
     def __init__(
-        self, folder: Path, manifest: Manifest, process: ProcessMark, *, durable: bool
+        self,
+        folder: Path,
+        manifest: Manifest,
+        process: ProcessMark,
+        *,
+        durable: bool,
+        sinks: Iterable[Sink] = (),
     ) -> None:
         self.dir = folder
         self.id = manifest.id
@@ -118,8 +71,10 @@ class Run:
         self._last_calls: list[Callable[[], None]] = []
         self._failure: Exception | None = None
         self._ended = False
+        self._interrupting: tuple[type[Exception], ...] = ()
         self._heartbeat = Heartbeat(folder / STATUS)
         self.write(BeganLine(time=0.0))
+        self._feeds = [Feed(sink, folder, manifest) for sink in sinks]
 
     def log(self, name: str, value: object, step: int | None = None) -> None:
         """Keep one number under a name.
@@ -162,7 +117,7 @@ class Run:
         except (OSError, ValueError) as error:
             if self._failure is None:
                 name = METRICS if file is self._metrics else EVENTS
-                self._failure = _not_written(self.dir / name, error)
+                self._failure = not_written(self.dir / name, error)
                 self._failure.__cause__ = error
 
     def attempt(self, call: Callable[[], None]) -> None:
@@ -184,7 +139,7 @@ class Run:
         try:
             make_folder(str(folder))
         except OSError as error:
-            raise _not_written(folder, error) from error
+            raise not_written(folder, error) from error
         found = {"format": FORMAT, "diagnostics": list(diagnostics)}
         _write_whole(folder / COMPILE, found)
 
@@ -196,7 +151,7 @@ class Run:
             (folder / name).unlink(missing_ok=True)
             return RowFile(Appender(str(folder / name)))
         except OSError as error:
-            raise _not_written(folder / name, error) from error
+            raise not_written(folder / name, error) from error
 
     def write_diagnostics(self, name: str, value: Mapping[str, object]) -> None:
         """Keep a mapping beside the diagnostics as a whole file, in place of one kept before."""
@@ -205,6 +160,10 @@ class Run:
     def at_end(self, call: Callable[[], None]) -> None:
         """Have `call` write what is known only at the end; its error hides no other one."""
         self._last_calls.append(call)
+
+    def interrupted_by(self, *kinds: type[Exception]) -> None:
+        """Have errors of these kinds say that the run was stopped, as Ctrl-C does, not failed."""
+        self._interrupting += kinds
 
     def finish(self, error: BaseException | None = None) -> None:
         """Say how the run ended, bring it to the disk, and take no more.
@@ -226,11 +185,15 @@ class Run:
         self._heartbeat.stop()
         for file in (self._metrics, self._events):
             troubles += _caught(lambda file=file: file.close(durable=True))  # type: ignore[misc]
-        ended_with = error or (troubles[0] if troubles else None)
+        standing = standing_after(error or (troubles[0] if troubles else None), self._interrupting)
         try:
-            write_status(self.dir, self._process, self.manifest.created_at, ended_with, ended=True)
+            write_status(self.dir, self._process, self.manifest.created_at, standing)
         except OSError as refusal:
-            troubles.append(_not_written(self.dir / STATUS, refusal))
+            troubles.append(not_written(self.dir / STATUS, refusal))
+        for feed in self._feeds:
+            feed.end(standing)
+        for feed in self._feeds:
+            feed.finish()
         if troubles and error is None:
             raise troubles[0]
         for trouble in troubles:
@@ -269,17 +232,8 @@ class RowFile:
         self._file.close(durable=True)
 
 
-def _new_directory(folder: Path) -> Path:
-    """Make a directory with an id that no other process has, however many start at once."""
-    make_folder(str(folder))
-    while True:
-        own = folder / f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{token_hex(4)}"
-        with suppress(FileExistsError):
-            own.mkdir(0o700)
-            return own
-
-
-def _write(path: Path, value: object) -> None:
+def write_json(path: Path, value: object) -> None:
+    """Keep a value as a whole file."""
     write_atomically(str(path), [_encoded(value)])
 
 
@@ -300,9 +254,9 @@ def _utf8(value: Any) -> Any:
 
 def _write_whole(path: Path, value: object) -> None:
     try:
-        _write(path, value)
+        write_json(path, value)
     except OSError as error:
-        raise _not_written(path, error) from error
+        raise not_written(path, error) from error
 
 
 def _caught(call: Callable[[], None]) -> list[Exception]:
@@ -313,7 +267,8 @@ def _caught(call: Callable[[], None]) -> list[Exception]:
     return []
 
 
-def _not_written(path: Path, error: Exception) -> RunNotWritten:
+def not_written(path: Path, error: Exception) -> RunNotWritten:
+    """Return the error that says why something of a run could not be written."""
     reason = getattr(error, "strerror", None) or str(error)
     return RunNotWritten(
         f"`{path}` cannot be written: {reason}. What was logged before is kept; make room, or "

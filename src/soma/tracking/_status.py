@@ -61,21 +61,19 @@ def write_status(
     folder: Path,
     process: ProcessMark,
     started_at: float,
-    error: BaseException | None,
-    *,
-    ended: bool,
+    standing: Standing,
 ) -> None:
     """Say how the run of this process stands, so that it holds through a power cut."""
     status = Status(
         format=FORMAT,
-        state=_state_after(error) if ended else "running",
+        state=standing.state,
         pid=process.pid,
         process_started=process.started,
         host=process.host,
         space=process.space,
         started_at=started_at,
-        ended_at=time.time() if ended else None,
-        error=None if error is None else _told(error),
+        ended_at=standing.ended_at,
+        error=standing.error,
     )
     write_atomically(str(folder / STATUS), [json.encode(status)], durable=True)
 
@@ -115,11 +113,20 @@ def newer(found: object) -> str | None:
     return None
 
 
-def _state_after(error: BaseException | None) -> State:
+def standing_after(
+    error: BaseException | None, interrupting: tuple[type[Exception], ...] = ()
+) -> Standing:
+    """Return how a run stands that has just ended; some kinds of errors may only stop a run."""
+    told = None if error is None else _told(error)
+    return Standing(_state_after(error, interrupting), told, time.time())
+
+
+def _state_after(error: BaseException | None, interrupting: tuple[type[Exception], ...]) -> State:
     if error is None:
         return "completed"
     # What is no `Exception`, as Ctrl-C and `sys.exit`, ends a run from outside.
-    return "failed" if isinstance(error, Exception) else "interrupted"
+    is_failure = isinstance(error, Exception) and not isinstance(error, interrupting)
+    return "failed" if is_failure else "interrupted"
 
 
 def _told(error: BaseException) -> str:

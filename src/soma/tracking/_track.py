@@ -1,31 +1,107 @@
-"""`soma.track_run`: a run without a graph. `Graph.track_run`, far above, adds a listener."""
+"""`soma.track_run`: makes the directory of a run. `Graph.track_run`, far above, adds a listener."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from os import PathLike
+from pathlib import Path
+from secrets import token_hex
 
-from soma.tracking._run import Run, start_run
+from msgspec import to_builtins
+
+from soma.errors import InvalidInput
+from soma.files import make_folder
+from soma.tracking._environment import environment
+from soma.tracking._layout import FORMAT, MANIFEST, runs_folder
+from soma.tracking._plain import plain, plain_tags, shown, text_out
+from soma.tracking._points import Manifest
+from soma.tracking._process import ProcessMark
+from soma.tracking._run import Run, not_written, write_json
+from soma.tracking._sink import Sink
+from soma.tracking._status import Standing, write_status
+
+_LONGEST_TITLE = 10_000  # characters, of a run's name or kind
 
 
-@contextmanager
 def track_run(
     name: str,
     *,
     kind: str = "train",
     tags: Iterable[str] = (),
     params: Mapping[str, object] | None = None,
-    root: str | os.PathLike[str] = ".soma",
+    root: str | PathLike[str] = ".soma",
     durable: bool = False,
-) -> Iterator[Run]:
+    sinks: Iterable[Sink] = (),
+) -> Run:
     """Keep what is logged inside a `with` in a directory below `<root>/runs`.
 
-    An error or Ctrl-C goes on its way, and the run says that it ended so. `start_run` says
-    what the arguments are.
+    An error or Ctrl-C goes on its way, and the run says that it ended so. The directory is made at
+    once: without a `with`, `run.finish()` ends the run.
 
     >>> from tempfile import mkdtemp
     >>> with track_run("by hand", root=mkdtemp(), params={"lr": 0.1}) as run:
     ...     for loss in (0.5, 0.25):
     ...         run.log("loss", loss)
+
+    Args:
+        name: for people; several runs may have the same.
+        kind: what is done in it, for people too.
+        params: what the run was started with; what JSON does not know is kept as its `repr`.
+        durable: bring each line to the disk before going on, so that it survives a power cut.
+        sinks: take the run to other tools while it goes on; one that fails is told of and left.
+
+    Raises:
+        RunNotWritten: the directory cannot be made.
     """
-    with start_run(name, kind=kind, tags=tags, params=params, root=root, durable=durable) as run:
-        yield run
+    for what, given in (("name", name), ("kind", kind)):
+        if not isinstance(given, str):
+            raise InvalidInput(f"the `{what}` of a run is {shown(given)}; a string is wanted.")
+    if not isinstance(params, Mapping | None):
+        raise InvalidInput(
+            f"the `params` of a run are a {type(params).__name__}; a mapping from names is wanted, "
+            "such as `vars(arguments)`."
+        )
+    to = _sinks(sinks)
+    told = plain({} if params is None else params)
+    kept = plain_tags(tags)
+    folder = runs_folder(os.fspath(root)).absolute()
+    try:
+        own = _new_directory(folder)
+        process, now = ProcessMark.own(), time.time()
+        surroundings = {**environment(), "host": process.host, "pid": process.pid}
+        manifest = Manifest(
+            id=own.name,
+            name=text_out(name)[:_LONGEST_TITLE],
+            kind=text_out(kind)[:_LONGEST_TITLE],
+            tags=kept,
+            params=told if isinstance(told, dict) else {"params": told},
+            created_at=now,
+            environment=surroundings,
+        )
+        write_status(own, process, now, Standing("running"))
+        write_json(own / MANIFEST, {"format": FORMAT, **to_builtins(manifest)})
+        return Run(own, manifest, process, durable=durable, sinks=to)
+    except OSError as error:
+        raise not_written(folder, error) from error
+
+
+def _sinks(given: Iterable[Sink]) -> list[Sink]:
+    sinks = list(given) if isinstance(given, Iterable) else [given]
+    for one in sinks:
+        if not isinstance(one, Sink):
+            raise InvalidInput(
+                f"{shown(one)} came among the `sinks` of a run; a list of sinks is wanted, such as "
+                "`[soma.integrations.sinks.CsvSink()]`."
+            )
+    return sinks
+
+
+def _new_directory(folder: Path) -> Path:
+    """Make a directory with an id that no other process has, however many start at once."""
+    make_folder(str(folder))
+    while True:
+        own = folder / f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{token_hex(4)}"
+        with suppress(FileExistsError):
+            own.mkdir(0o700)
+            return own

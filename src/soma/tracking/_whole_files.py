@@ -6,14 +6,14 @@ Each function takes the run's directory, and raises `OSError` where the file can
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from msgspec import convert
 
 from soma.core import Diagnostic, ModuleFlow
 from soma.files import read_json
 from soma.tracking._graph_record import GraphRecord
-from soma.tracking._layout import COMPILE, DIAGNOSTICS, GRAPH, MANIFEST, MODULES
+from soma.tracking._layout import COMPILE, DIAGNOSTICS, GRAPH, HEALTH, MANIFEST, MODULES
 from soma.tracking._numbers import numbers_back
 from soma.tracking._points import Manifest
 from soma.tracking._status import newer
@@ -46,6 +46,15 @@ def read_modules(folder: Path) -> tuple[ModuleFlow, ...]:
 def read_diagnostics(folder: Path) -> tuple[Diagnostic, ...]:
     """Return what the compiler found."""
     return _read(folder / DIAGNOSTICS / COMPILE, "diagnostics", tuple[Diagnostic, ...])
+
+
+def read_flags(folder: Path) -> list[dict[str, Any]]:
+    """Return what an audit flagged at its end, by node."""
+    found = read_json(folder / DIAGNOSTICS / HEALTH)
+    flags = found.get("flags") if isinstance(found, dict) else None
+    if not isinstance(flags, list):
+        raise ValueError("there are no flags in it")
+    return [flag for flag in flags if isinstance(flag, dict)]
 
 
 def _check_ends(nodes: list[str], ends: list[str]) -> None:

@@ -15,7 +15,7 @@ from soma.viz._mermaid import mermaid
 from soma.viz._node_timings import NodeTiming
 from soma.viz._run_view import RunView
 from soma.viz._runs import RunList, RunRow, run_row, runs
-from soma.viz._verdict_data import finite, verdict_data
+from soma.viz._verdict_data import verdict_data
 from soma.viz._when import moment
 
 __all__ = [
@@ -35,7 +35,6 @@ __all__ = [
     "RunView",
     "Series",
     "duration",
-    "finite",
     "flow_svg",
     "graph_svg",
     "graphviz",

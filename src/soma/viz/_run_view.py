@@ -8,7 +8,7 @@ from typing import Any
 from soma.core import ModuleFlow, NodeId
 from soma.draw import printable
 from soma.errors import NotRecorded, did_you_mean, listing
-from soma.health import AuditReport, Measurements, Thresholds, UnitId
+from soma.health import AuditReport, HealthRecord, Measurements, Thresholds, UnitId
 from soma.tracking import CacheActivity, GraphRecord, Manifest, RunRecord, State
 from soma.viz._card import card_html
 from soma.viz._figure import Figure
@@ -16,7 +16,6 @@ from soma.viz._flow_picture import flow_svg
 from soma.viz._frame import frame_of
 from soma.viz._graph_picture import graph_svg
 from soma.viz._graphviz import graphviz
-from soma.viz._health_record import HealthRecord
 from soma.viz._mermaid import mermaid
 from soma.viz._node_timings import NodeTiming, node_timings
 from soma.viz._notes import flow_notes, graph_notes

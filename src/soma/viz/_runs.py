@@ -1,16 +1,17 @@
 """`soma.runs()`: the runs below a folder."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from typing import NamedTuple, overload
 
-from soma.draw import printable
+from soma.draw import printable, shortened
 from soma.tracking import RunRecord, State, run_records
 from soma.viz._run_view import RunView
 from soma.viz._templates import SIGNS, filled
 from soma.viz._when import length, moment
 
 _MOST = 100  # rows in a notebook
+_MOST_PARAMS = 120  # columns
 
 
 class RunRow(NamedTuple):
@@ -21,6 +22,7 @@ class RunRow(NamedTuple):
     kind: str
     started: str
     length: str
+    params: str
     id: str
 
 
@@ -33,8 +35,18 @@ def run_row(record: RunRecord) -> RunRow:
         printable(manifest.kind),
         moment(manifest.created_at),
         length(record, standing),
+        _params(manifest.params),
         printable(record.id),
     )
+
+
+def _params(params: Mapping[str, object]) -> str:
+    told = [f"{name}={_short(value)}" for name, value in params.items()]
+    return printable(shortened(" ".join(told), _MOST_PARAMS))
+
+
+def _short(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 class RunList(Sequence[RunView]):

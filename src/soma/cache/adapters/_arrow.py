@@ -41,7 +41,7 @@ def _array(value: Any) -> Parts:
 
 
 def _stream(kind: str, table: Any) -> Parts:
-    ipc = require("pyarrow.ipc", extra="all")
+    ipc = require("pyarrow.ipc", extra="frames")
     sink = _pa().BufferOutputStream()
     with ipc.new_stream(sink, table.schema, options=ipc.IpcWriteOptions()) as writer:
         writer.write_table(table.combine_chunks())
@@ -50,7 +50,7 @@ def _stream(kind: str, table: Any) -> Parts:
 
 def _read(stored: Stored) -> Any:
     check_stream(stored.bytes())
-    ipc = require("pyarrow.ipc", extra="all")
+    ipc = require("pyarrow.ipc", extra="frames")
     table = ipc.open_stream(_pa().py_buffer(bytes(memoryview(stored.bytes())))).read_all()
     table.validate(full=True)
     return table.combine_chunks()
@@ -72,7 +72,7 @@ def _build_array(stored: Stored) -> object:
 
 
 def _pa() -> Any:
-    return require("pyarrow", extra="all")
+    return require("pyarrow", extra="frames")
 
 
 BUILDERS: dict[str, PutTogether] = {

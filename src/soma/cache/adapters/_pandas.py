@@ -46,7 +46,7 @@ def _is_plain(dtype: Any) -> bool:
 
 
 def _build_frame(stored: Stored) -> object:
-    pd = require("pandas", extra="all")
+    pd = require("pandas", extra="frames")
     (form,) = stored.facts
     labels, index, attrs, *rest = stored.items
     if form == "matrix":
@@ -70,7 +70,7 @@ def _series(value: Any) -> Parts:
 
 
 def _build_series(stored: Stored) -> object:
-    pd = require("pandas", extra="all")
+    pd = require("pandas", extra="frames")
     name, index, attrs, parts = stored.items
     values = read_column(pd, parts)
     if len(values) != len(index):
@@ -85,7 +85,7 @@ def _timestamp(value: Any) -> Parts:
 
 
 def _build_timestamp(stored: Stored) -> object:
-    pd = require("pandas", extra="all")
+    pd = require("pandas", extra="frames")
     moment, zone, fold = stored.items
     value = pd.Timestamp(moment)
     if zone is not None:
@@ -111,8 +111,8 @@ BUILDERS: dict[str, PutTogether] = {
     "pandas.frame": _build_frame,
     "pandas.series": _build_series,
     "pandas.timestamp": _build_timestamp,
-    "pandas.timedelta": lambda stored: require("pandas", extra="all").Timedelta(*stored.items),
-    "pandas.NaT": lambda stored: require("pandas", extra="all").NaT,
-    "pandas.NA": lambda stored: require("pandas", extra="all").NA,
+    "pandas.timedelta": lambda stored: require("pandas", extra="frames").Timedelta(*stored.items),
+    "pandas.NaT": lambda stored: require("pandas", extra="frames").NaT,
+    "pandas.NA": lambda stored: require("pandas", extra="frames").NA,
     **_pandas_index.BUILDERS,
 }

@@ -21,7 +21,7 @@ def _range(value: Any) -> Parts:
 
 def _build_range(stored: Stored) -> object:
     *numbers, name = stored.items
-    return require("pandas", extra="all").RangeIndex(*numbers, name=name)
+    return require("pandas", extra="frames").RangeIndex(*numbers, name=name)
 
 
 def _levels(value: Any) -> Parts:
@@ -31,7 +31,7 @@ def _levels(value: Any) -> Parts:
 
 def _build_levels(stored: Stored) -> object:
     levels, codes, names = stored.items
-    index = require("pandas", extra="all").MultiIndex
+    index = require("pandas", extra="frames").MultiIndex
     return index(levels=levels, codes=codes, names=names, verify_integrity=True)
 
 
@@ -44,7 +44,7 @@ def _index(value: Any) -> Parts:
 
 
 def _build_index(stored: Stored) -> object:
-    pd = require("pandas", extra="all")
+    pd = require("pandas", extra="frames")
     parts, name, freq = stored.items
     values = read_column(pd, parts)
     index = pd.Index(values, name=name, dtype=values.dtype)
@@ -54,7 +54,7 @@ def _build_index(stored: Stored) -> object:
 
 
 def _read_freq(text: str) -> Any:
-    return require("pandas.tseries.frequencies", extra="all").to_offset(text)
+    return require("pandas.tseries.frequencies", extra="frames").to_offset(text)
 
 
 BUILDERS: dict[str, PutTogether] = {

@@ -86,7 +86,7 @@ def _kind(dtype: Any, *, inside: bool) -> tuple[object, ...]:
 
 
 def _build_frame(stored: Stored) -> object:
-    pl = require("polars", extra="all")
+    pl = require("polars", extra="frames")
     height, names, *columns = stored.items
     series = [_read(pl, name, column) for name, column in zip(names, columns, strict=True)]
     if any(len(values) != height for values in series):
@@ -96,7 +96,7 @@ def _build_frame(stored: Stored) -> object:
 
 def _build_series(stored: Stored) -> object:
     name, column = stored.items
-    return _read(require("polars", extra="all"), name, column)
+    return _read(require("polars", extra="frames"), name, column)
 
 
 def _read(pl: Any, name: str, column: tuple[Any, ...]) -> Any:

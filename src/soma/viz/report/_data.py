@@ -11,7 +11,8 @@ from markupsafe import Markup
 from msgspec import to_builtins
 
 from soma.health import AuditReport, Measurements
-from soma.viz._verdict_data import finite, verdict_data
+from soma.tracking import numbers_out
+from soma.viz._verdict_data import verdict_data
 from soma.viz.figures import Curve
 from soma.viz.report._facts import Facts
 
@@ -52,7 +53,7 @@ def report_data(facts: Facts, left_out: Iterable[str]) -> dict[str, Any]:
 
 def inert_json(value: object) -> Markup:
     """Return JSON that ends no element and begins none, whatever is in it."""
-    text = json.dumps(finite(value), separators=(",", ":"), allow_nan=False)
+    text = json.dumps(numbers_out(value), separators=(",", ":"), allow_nan=False)
     return Markup(text.translate(_ESCAPED))  # noqa: S704 - nothing of markup is left in it
 
 

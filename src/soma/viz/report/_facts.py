@@ -3,9 +3,10 @@
 import time
 from collections import Counter
 from dataclasses import dataclass
+from typing import Any
 
 from soma.core import Diagnostic, ModuleFlow, NodeId
-from soma.health import AuditReport, Measurements
+from soma.health import AuditReport, HealthRecord, Measurements
 from soma.tracking import (
     CacheActivity,
     GraphRecord,
@@ -15,7 +16,6 @@ from soma.tracking import (
     Timing,
 )
 from soma.viz._graph_picture import NodeNote
-from soma.viz._health_record import Flag, HealthRecord
 from soma.viz._node_timings import NodeTiming, node_timings
 from soma.viz._notes import graph_notes
 from soma.viz.figures import GanttInfo, MetricsInfo, gantt_info
@@ -37,8 +37,8 @@ class Facts:
     timings: dict[NodeId, NodeTiming]
     activity: dict[NodeId, CacheActivity]
     notes: dict[NodeId, NodeNote]
-    flags: tuple[Flag, ...]  # of health, by node
-    unit_flags: tuple[Flag, ...]  # the same by module
+    flags: tuple[dict[str, Any], ...]  # of health, by node
+    unit_flags: tuple[dict[str, Any], ...]  # the same by module
     measured: Measurements | None  # by an audit
     verdict: AuditReport | None
     curves: MetricsInfo

@@ -4,8 +4,8 @@ from secrets import token_urlsafe
 
 from soma._extras import DIST
 from soma.errors import InvalidInput
+from soma.health import HealthRecord
 from soma.tracking import RunRecord
-from soma.viz._health_record import HealthRecord
 from soma.viz._when import moment
 from soma.viz.report._data import inert_json, report_data
 from soma.viz.report._facts import facts_of

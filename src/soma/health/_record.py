@@ -7,7 +7,11 @@ from typing import Any
 
 from soma.errors import InvalidMeasurements, InvalidThreshold, NotRecorded
 from soma.files import parse_json, read_json, read_lines
-from soma.health import AuditReport, Measurements, Thresholds, judge, measurements_from_rows
+from soma.health._judge import judge
+from soma.health._numbers import Measurements
+from soma.health._numbers_json import measurements_from_rows
+from soma.health._report import AuditReport
+from soma.health._thresholds import Thresholds
 from soma.tracking import RunRecord
 
 _AUDIT = "diagnostics/audit.jsonl"  # rows of `measurements_to_rows`, a line each
@@ -20,7 +24,7 @@ class HealthRecord:
     """The health of one run, read from its directory, also while an audit still writes there."""
 
     def __init__(self, record: RunRecord) -> None:
-        self.run = record.name
+        self._record = record
         self._audit = record.dir / _AUDIT
         self._health = record.dir / _HEALTH
         self._read: tuple[int, Measurements | None] = (-1, None)  # at which size, and what
@@ -53,8 +57,8 @@ class HealthRecord:
         found = self.measurements()
         if found is None:
             raise NotRecorded(
-                f"the run `{self.run}` holds no audit; train inside `with g.gradient_audit():` "
-                "within `with g.track_run(...):`."
+                f"the run `{self._record.name}` holds no audit; train inside "
+                "`with g.gradient_audit():` within `with g.track_run(...):`."
             )
         return found
 
@@ -73,9 +77,9 @@ class HealthRecord:
 
     def flags(self) -> list[Flag]:
         """Return the flags of each node, as the audit left them, else as they are judged now."""
-        flags = self._kept().get("flags")
-        if isinstance(flags, list):
-            return [flag for flag in flags if isinstance(flag, dict)]
+        flags = self._record.flags()
+        if flags is not None:
+            return flags
         return [] if self.readable() is None else self.report().rollup()
 
     def unit_flags(self) -> list[Flag]:

@@ -1,0 +1,17 @@
+"""Audits of what skorch trains: `NeuralNet(..., callbacks=[AuditCallback()])`."""
+
+from typing import TYPE_CHECKING
+
+from soma import _extras
+
+if TYPE_CHECKING:
+    from soma.integrations.skorch._callback import AuditCallback
+
+__all__ = ["AuditCallback"]
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module 'soma.integrations.skorch' has no attribute {name!r}")
+    file = "soma.integrations.skorch._callback"
+    return getattr(_extras.require(file, extra="skorch"), name)
