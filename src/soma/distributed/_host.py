@@ -16,7 +16,7 @@ from torch.optim import Optimizer
 
 from soma.core import Filter, NodeId, Topology
 from soma.distributed._aligned import crossing
-from soma.distributed._messages import Built, Failure, Group, Mode, Step, Weight
+from soma.distributed._messages import Built, Failure, Group, Mode, Place, Step, Weight
 from soma.engine import Call, Runner
 from soma.training import DifferentiableFilter, TrainingRun, mapped
 from soma.training import build as build_module
@@ -86,9 +86,9 @@ class Host:
     def __init__(self) -> None:
         self.ended = threading.Event()
         self.device = torch.device("cpu")
-        self.nodes: dict[NodeId, Hosted] = {}
-        self.plain: dict[NodeId, tuple[Filter, object]] = {}
-        self._optimizers: dict[str, tuple[Optimizer, list[list[Tensor]]]] = {}
+        self.nodes: dict[Place, Hosted] = {}
+        self.plain: dict[Place, tuple[Filter, object]] = {}
+        self._optimizers: dict[tuple[int, str], tuple[Optimizer, list[list[Tensor]]]] = {}
 
     def begin(self, device: str) -> None:
         """Use a device; an error tells that there is none such."""
@@ -97,19 +97,20 @@ class Host:
 
     def weights(self, group: Group) -> list[Tensor]:
         """Return the parameters of a group."""
-        return [self.nodes[node].module.get_parameter(name) for node, name in group.weights]
+        return [self.nodes[place].module.get_parameter(name) for place, name in group.weights]
 
     def optimizer(self, step: Step) -> Optimizer:
         """Return the optimizer that a step is of, with the options that its groups have now."""
         weights = [self.weights(group) for group in step.groups]
-        known = self._optimizers.get(step.name)
+        key = (step.graph, step.name)
+        known = self._optimizers.get(key)
         if known is None or type(known[0]) is not step.cls or not _same(known[1], weights):
             groups = [
                 {**group.options, "params": params}
                 for group, params in zip(step.groups, weights, strict=True)
             ]
             known = (step.cls(groups, **dict[str, Any](step.defaults)), weights)
-            self._optimizers[step.name] = known
+            self._optimizers[key] = known
         for group, wanted in zip(known[0].param_groups, step.groups, strict=True):
             group.update(wanted.options)
         return known[0]
@@ -140,33 +141,33 @@ def _text(error: Exception) -> str:
 
 
 @_answered
-def build(node: NodeId, filter: DifferentiableFilter, x: object, generator: Tensor) -> Built:
+def build(place: Place, filter: DifferentiableFilter, x: object, generator: Tensor) -> Built:
     """Build a node's module, with weights drawn as the client would have drawn them."""
     torch.set_rng_state(generator)
-    hosted = Hosted(node, filter, HOST.device)
+    hosted = Hosted(place.node, filter, HOST.device)
     output = hosted.build(x)
-    HOST.nodes[node] = hosted
+    HOST.nodes[place] = hosted
     return Built(_weights(hosted.module), filter._built_for, output, torch.get_rng_state())
 
 
 @_answered
-def rebuild(node: NodeId, filter: DifferentiableFilter, weights: Mapping[str, Tensor]) -> None:
+def rebuild(place: Place, filter: DifferentiableFilter, weights: Mapping[str, Tensor]) -> None:
     """Build a module once more, for the shape that the filter remembers, with given weights."""
-    hosted = Hosted(node, filter, HOST.device)
+    hosted = Hosted(place.node, filter, HOST.device)
     filter.materialize(filter._built_for)
     hosted.module.to(HOST.device)
-    HOST.nodes[node] = hosted
+    HOST.nodes[place] = hosted
     _take(hosted, weights)
 
 
 @_answered
-def answer(node: NodeId, x: object, mode: Mode) -> tuple[object, object]:
+def answer(place: Place, x: object, mode: Mode) -> tuple[object, object]:
     """Return `(output, aux)` of one node."""
-    return HOST.nodes[node].answer(x, mode)
+    return HOST.nodes[place].answer(x, mode)
 
 
 @_answered
-def norms(context: int, weights: tuple[tuple[NodeId, str], ...]) -> list[Tensor | None]:
+def norms(context: int, weights: tuple[tuple[Place, str], ...]) -> list[Tensor | None]:
     """Return the norm of each parameter's gradient; None where there is no gradient."""
     gradients = dist_autograd.get_gradients(context)  # type: ignore[attr-defined]
     found = [gradients.get(one) for one in HOST.weights(Group({}, weights))]
@@ -190,16 +191,16 @@ def step(context: int, steps: tuple[Step, ...], scale: Tensor | None) -> None:
 
 
 @_answered
-def tensors(node: NodeId) -> dict[str, Tensor]:
+def tensors(place: Place) -> dict[str, Tensor]:
     """Return a node's parameters and buffers."""
-    found = HOST.nodes[node].tensors()
+    found = HOST.nodes[place].tensors()
     return {name: one.detach().cpu() for name, one in found.items()}
 
 
 @_answered
-def take(node: NodeId, weights: Mapping[str, Tensor]) -> None:
+def take(place: Place, weights: Mapping[str, Tensor]) -> None:
     """Copy weights into a node's module."""
-    _take(HOST.nodes[node], weights)
+    _take(HOST.nodes[place], weights)
 
 
 @_answered
@@ -209,15 +210,15 @@ def fit(filter: Filter, x: object, y: object) -> object:
 
 
 @_answered
-def hold(node: NodeId, filter: Filter, state: object) -> None:
+def hold(place: Place, filter: Filter, state: object) -> None:
     """Keep a plain filter and what it has learned."""
-    HOST.plain[node] = filter, state
+    HOST.plain[place] = filter, state
 
 
 @_answered
-def run(node: NodeId, x: object, gradients: bool) -> object:
+def run(place: Place, x: object, gradients: bool) -> object:
     """Return what a plain filter gives."""
-    filter, state = HOST.plain[node]
+    filter, state = HOST.plain[place]
     with torch.set_grad_enabled(gradients):
         return filter.forward(x, state)
 

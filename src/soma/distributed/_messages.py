@@ -2,12 +2,20 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
 from soma.core import NodeId
+
+
+class Place(NamedTuple):
+    """A node of one of the graphs of a program; several graphs may have nodes of one name."""
+
+    graph: int
+    node: NodeId
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +62,14 @@ class Group:
     """A parameter group of an optimizer: its options, and what of it lies on one worker."""
 
     options: Mapping[str, object]
-    weights: tuple[tuple[NodeId, str], ...]
+    weights: tuple[tuple[Place, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
     """One optimizer's step on one worker."""
 
+    graph: int
     name: str
     cls: type[Optimizer]
     defaults: Mapping[str, object]

@@ -6,11 +6,11 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from soma.core import Filter, Node, NodeId
+from soma.core import Filter, Node
 from soma.distributed import _host
 from soma.distributed._aligned import crossing
 from soma.distributed._connection import Connection
-from soma.distributed._messages import Mode, Weight
+from soma.distributed._messages import Mode, Place, Weight
 from soma.engine import generators_kept
 from soma.errors import InvalidOutput
 from soma.training import DifferentiableFilter, StandIn
@@ -23,11 +23,11 @@ class RemoteParameter(nn.Parameter):
     """
 
     worker: str
-    node: NodeId
+    place: Place
     local_name: str  # in the module of the node
 
     def __repr__(self) -> str:  # type: ignore[override]
-        return f"<{self.node}.{self.local_name} {tuple(self.shape)} on {self.worker}>"
+        return f"<{self.place.node}.{self.local_name} {tuple(self.shape)} on {self.worker}>"
 
 
 class RemoteModule(StandIn):
@@ -36,12 +36,14 @@ class RemoteModule(StandIn):
     def __init__(
         self,
         node: Node,
+        place: Place,
         worker: str,
         connection: Connection,
-        weights: "tuple[Weight, ...]",
+        weights: tuple[Weight, ...],
     ) -> None:
         super().__init__()
         self._node = node
+        self.place = place
         self.worker = worker
         self.connection = connection
         for weight in weights:
@@ -53,7 +55,7 @@ class RemoteModule(StandIn):
         gradients = torch.is_grad_enabled()
         mode = Mode(graph_trains, self.training, gradients, tuple(frozen))
         output, aux = self.connection.call(
-            self.worker, _host.answer, self._node.id, crossing(x), mode, node=self._node.id
+            self.worker, _host.answer, self.place, crossing(x), mode, node=self._node.id
         )
         return crossing(output), cast(dict[str, object], crossing(aux))
 
@@ -82,15 +84,13 @@ class RemoteModule(StandIn):
     def tensors(self) -> dict[str, Tensor]:
         """Return copies of the parameters and buffers."""
         found: dict[str, Tensor] = self.connection.call(
-            self.worker, _host.tensors, self._node.id, node=self._node.id
+            self.worker, _host.tensors, self.place, node=self._node.id
         )
         return found
 
     def take(self, weights: Mapping[str, Tensor]) -> None:
         """Copy weights into the module on the worker."""
-        self.connection.call(
-            self.worker, _host.take, self._node.id, dict(weights), node=self._node.id
-        )
+        self.connection.call(self.worker, _host.take, self.place, dict(weights), node=self._node.id)
 
     def state_dict(self, *args: Any, **kwargs: Any) -> Any:
         """Return the state of the module on the worker."""
@@ -105,7 +105,7 @@ class RemoteModule(StandIn):
     def _add(self, weight: Weight) -> None:
         empty = torch.empty(weight.shape, dtype=weight.dtype, device="meta")
         parameter = RemoteParameter(empty, requires_grad=weight.requires_grad)
-        parameter.worker, parameter.node = self.worker, self._node.id
+        parameter.worker, parameter.place = self.worker, self.place
         parameter.local_name = weight.name
         *path, last = weight.name.split(".")
         holder: nn.Module = self
@@ -119,9 +119,12 @@ class RemoteModule(StandIn):
 class RemoteFilter(Filter):
     """A plain filter that fits and runs on a worker; its state is known here."""
 
-    def __init__(self, node: Node, worker: str, connect: Callable[[], Connection]) -> None:
+    def __init__(
+        self, node: Node, place: Place, worker: str, connect: Callable[[], Connection]
+    ) -> None:
         super().__init__()
         self._node = node
+        self._place = place
         self._worker = worker
         self._connect = connect
         self._held: tuple[Connection, object] | None = None  # the state that the worker has
@@ -135,7 +138,7 @@ class RemoteFilter(Filter):
         """Return what the filter gives on the worker, which gets its state once."""
         node, connection = self._node, self._connect()
         if self._held is None or self._held[0] is not connection or self._held[1] is not state:
-            connection.call(self._worker, _host.hold, node.id, node.filter, state, node=node.id)
+            connection.call(self._worker, _host.hold, self._place, node.filter, state, node=node.id)
             self._held = connection, state
         gradients = torch.is_grad_enabled()
-        return connection.call(self._worker, _host.run, node.id, x, gradients, node=node.id)
+        return connection.call(self._worker, _host.run, self._place, x, gradients, node=node.id)
