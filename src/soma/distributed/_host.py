@@ -5,7 +5,7 @@ The functions below are what a client calls; each answers with a value or with a
 
 import threading
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar, cast
 
@@ -16,9 +16,19 @@ from torch.optim import Optimizer
 
 from soma.core import Filter, NodeId, Topology
 from soma.distributed._aligned import crossing
-from soma.distributed._messages import Built, Failure, Group, Mode, Place, Step, Weight
+from soma.distributed._messages import (
+    Answer,
+    Built,
+    Contents,
+    Failure,
+    Group,
+    Mode,
+    Place,
+    Step,
+    Weight,
+)
 from soma.engine import Call, Runner
-from soma.training import DifferentiableFilter, TrainingRun, mapped
+from soma.training import DifferentiableFilter, Held, TrainingRun, mapped
 from soma.training import build as build_module
 
 _Given = ParamSpec("_Given")
@@ -51,8 +61,8 @@ class Hosted:
         self._calls = {}
         return there(output)
 
-    def answer(self, x: object, mode: Mode) -> tuple[object, object]:
-        """Return `(output, aux)`."""
+    def answer(self, x: object, mode: Mode) -> Answer:
+        """Return what the node gives."""
         if self.filter.training is not mode.module_trains:
             self.filter.train(mode.module_trains)
         for name, parameter in self.module.named_parameters():
@@ -61,10 +71,15 @@ class Hosted:
         if call is None:
             call = self._run.call(self.node, judging=not mode.graph_trains)
             self._calls[mode.graph_trains] = call
+        if mode.generator is not None:
+            torch.set_rng_state(mode.generator)
+        before = torch.get_rng_state()
         with torch.set_grad_enabled(mode.gradients):
             answer = call.function(self.here(crossing(x)))
             output, aux = cast(tuple[object, object], answer) if call.has_extra else (answer, {})
-            return crossing(there(output)), crossing(there(aux))
+            after = torch.get_rng_state()
+            drawn = None if torch.equal(before, after) else after
+            return Answer(crossing(there(output)), crossing(there(aux)), drawn)
 
     def tensors(self) -> dict[str, Tensor]:
         """Return parameters and buffers by name."""
@@ -161,8 +176,8 @@ def rebuild(place: Place, filter: DifferentiableFilter, weights: Mapping[str, Te
 
 
 @_answered
-def answer(place: Place, x: object, mode: Mode) -> tuple[object, object]:
-    """Return `(output, aux)` of one node."""
+def answer(place: Place, x: object, mode: Mode) -> Answer:
+    """Return what one node gives."""
     return HOST.nodes[place].answer(x, mode)
 
 
@@ -191,10 +206,18 @@ def step(context: int, steps: tuple[Step, ...], scale: Tensor | None) -> None:
 
 
 @_answered
-def tensors(place: Place) -> dict[str, Tensor]:
-    """Return a node's parameters and buffers."""
-    found = HOST.nodes[place].tensors()
-    return {name: one.detach().cpu() for name, one in found.items()}
+def contents(place: Place) -> Contents:
+    """Return what a node's module holds."""
+    hosted = HOST.nodes[place]
+    found, state = hosted.tensors(), hosted.module.state_dict()
+    extra = {name: state[name] for name in state if name.endswith("_extra_state")}
+    return Contents({name: one.detach().cpu() for name, one in found.items()}, extra)
+
+
+@_answered
+def held(steps: tuple[Step, ...]) -> dict[str, dict[tuple[Place, str], Held]]:
+    """Return what the optimizers hold for each weight; see `Placement.optimizer_states`."""
+    return {one.name: dict(_held(one)) for one in steps}
 
 
 @_answered
@@ -230,6 +253,20 @@ def ping() -> None:
 def end() -> None:
     """End the session."""
     HOST.ended.set()
+
+
+def _held(step: Step) -> Iterator[tuple[tuple[Place, str], Held]]:
+    optimizer = HOST.optimizer(step)
+    for key in (key for group in step.groups for key in group.weights):
+        weight = HOST.nodes[key[0]].module.get_parameter(key[1])
+        if weight in optimizer.state:
+            yield (
+                key,
+                {
+                    name: (not isinstance(one, Tensor) or one.device == weight.device, there(one))
+                    for name, one in optimizer.state[weight].items()
+                },
+            )
 
 
 def _weights(module: nn.Module) -> tuple[Weight, ...]:

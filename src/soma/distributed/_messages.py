@@ -55,6 +55,24 @@ class Mode:
     module_trains: bool
     gradients: bool
     frozen: tuple[str, ...]  # the parameters that ask for no gradient
+    generator: Tensor | None  # torch's, where the module is known to draw from it
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a node gives, and torch's generator where the node has drawn from it."""
+
+    output: object
+    aux: object
+    generator: Tensor | None
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What a module holds: parameters and buffers, and what `get_extra_state` of parts gave."""
+
+    tensors: Mapping[str, Tensor]
+    extra: Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)

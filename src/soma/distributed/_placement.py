@@ -12,16 +12,18 @@ from weakref import WeakKeyDictionary
 import torch
 import torch.distributed.autograd as dist_autograd
 from torch import Tensor, nn
+from torch.optim import Optimizer
 
 from soma.core import Filter, Node, NodeId
 from soma.distributed import _context, _host
 from soma.distributed._connection import Connection, connection_to
 from soma.distributed._messages import Built, Place, Step
 from soma.distributed._orders import by_worker, orders_of
+from soma.distributed._reach import Reach
 from soma.distributed._stand_in import RemoteFilter, RemoteModule, RemoteParameter
 from soma.engine import Runner
 from soma.errors import ModeError, SomaError, TornStep, WorkerLost
-from soma.training import DifferentiableFilter, Optimizers
+from soma.training import DifferentiableFilter, Held, Optimizers
 
 _COUNT = count()
 _NUMBERS: "WeakKeyDictionary[Runner, int]" = WeakKeyDictionary()  # what workers call a graph
@@ -37,6 +39,7 @@ class RpcPlacement:
         self._uncleared = False  # gradients that nobody has cleared
         self._went_back = False  # backward ran in this context
         self._torn: str | None = None
+        self._reach = Reach()
 
     def build(self, node: Node, x: object) -> object:
         """Build a node's module on its worker, unless it is built; return its answer to `x`."""
@@ -52,7 +55,9 @@ class RpcPlacement:
         )
         torch.set_rng_state(built.generator)
         filter._built_for = built.built_for  # type: ignore[assignment]
-        filter._module = RemoteModule(node, place, worker, connection, built.weights)
+        filter._module = RemoteModule(
+            node, place, worker, connection, built.weights, self._reach.told
+        )
         state = self._runner.states.get(node.id)
         if state is not None:
             raise SomaError(
@@ -66,6 +71,7 @@ class RpcPlacement:
         self._context_id = _context.open_for(self)
         self._went_back = False
         self._scale = None
+        self._reach.begin()
 
     def cleared(self) -> None:
         """Forget gradients of earlier contexts."""
@@ -83,9 +89,10 @@ class RpcPlacement:
             raise ModeError(
                 "gradients of an earlier context were not cleared, and over several contexts they "
                 "do not add up where nodes are on workers. Call `g.zero_grad()` in each context; "
-                "to add up gradients, call `backward` several times in one."
+                "to add up gradients, give `backward` several losses at once."
             )
         self._refuse_torn()
+        self._reach.check(losses)
         scalar = [loss if loss.dim() == 0 else loss.sum() for loss in losses]
         try:
             dist_autograd.backward(  # type: ignore[attr-defined]
@@ -154,6 +161,24 @@ class RpcPlacement:
         self._torn = None
         if only is None:
             _context.close()
+
+    def optimizer_states(
+        self, optimizers: Mapping[str, Optimizer]
+    ) -> dict[str, dict[nn.Parameter, Held]]:
+        """Return what optimizers hold on workers, by name and parameter."""
+        states: dict[str, dict[nn.Parameter, Held]] = {name: {} for name in optimizers}
+        parameters = {
+            (one.place, one.local_name): one
+            for optimizer in optimizers.values()
+            for group in optimizer.param_groups
+            for one in group["params"]
+            if isinstance(one, RemoteParameter)
+        }
+        for worker, steps in orders_of(number_of(self._runner), optimizers).items():
+            found = self._connection().call(worker, _host.held, tuple(steps))
+            for name, held in found.items():
+                states[name] |= {parameters[key]: one for key, one in held.items()}
+        return states
 
     def restore(self, weights: Mapping[NodeId, Mapping[str, Tensor]]) -> None:
         """Give nodes weights; those that were lost with a worker are built again."""

@@ -6,13 +6,13 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from soma.core import Filter, Node
+from soma.core import Filter, Node, NodeId
 from soma.distributed import _host
 from soma.distributed._aligned import crossing
 from soma.distributed._connection import Connection
-from soma.distributed._messages import Mode, Place, Weight
+from soma.distributed._messages import Answer, Contents, Mode, Place, Weight
 from soma.engine import generators_kept
-from soma.errors import InvalidOutput
+from soma.errors import InvalidInput, InvalidOutput
 from soma.training import DifferentiableFilter, StandIn
 
 
@@ -40,24 +40,35 @@ class RemoteModule(StandIn):
         worker: str,
         connection: Connection,
         weights: tuple[Weight, ...],
+        told: Callable[[NodeId, object, object], None],
     ) -> None:
         super().__init__()
         self._node = node
         self.place = place
         self.worker = worker
         self.connection = connection
+        self._told = told  # of each answer that autograd may go back from
+        self._draws = {True: True, False: True}  # in training, in eval, as far as is known
         for weight in weights:
             self._add(weight)
 
     def answer(self, x: object, *, graph_trains: bool) -> tuple[object, dict[str, object]]:
         """Return `(output, aux)` of the node's filter, run on the worker."""
         frozen = [name for name, one in self.named_parameters() if not one.requires_grad]
-        gradients = torch.is_grad_enabled()
-        mode = Mode(graph_trains, self.training, gradients, tuple(frozen))
-        output, aux = self.connection.call(
-            self.worker, _host.answer, self.place, crossing(x), mode, node=self._node.id
+        draws, gradients = self._draws[self.training], torch.is_grad_enabled()
+        generator = torch.get_rng_state() if draws else None
+        mode = Mode(graph_trains, self.training, gradients, tuple(frozen), generator)
+        sent = crossing(x)
+        answer: Answer = self.connection.call(
+            self.worker, _host.answer, self.place, sent, mode, node=self.place.node
         )
-        return crossing(output), cast(dict[str, object], crossing(aux))
+        if answer.generator is not None and draws:
+            torch.set_rng_state(answer.generator)
+        self._draws[self.training] = answer.generator is not None
+        given = crossing((answer.output, answer.aux))
+        if gradients:
+            self._told(self.place.node, sent, given)
+        return cast(tuple[object, dict[str, object]], given)
 
     def forward(self, x: object) -> object:
         """Return the output alone."""
@@ -71,22 +82,19 @@ class RemoteModule(StandIn):
             module = filter.build_module(filter._built_for)
         if not isinstance(module, nn.Module):
             raise InvalidOutput(f"`build_module` of `{self._node.id}` gave {module!r} here.")
-        weights = self.tensors()
+        there: Contents = self.connection.call(
+            self.worker, _host.contents, self.place, node=self.place.node
+        )
         own = {**dict(module.named_parameters()), **dict(module.named_buffers())}
         with torch.no_grad():
             for name, tensor in own.items():
-                tensor.data = weights[name].clone()
+                tensor.data = there.tensors[name].clone()
+        if there.extra:
+            module.load_state_dict(there.extra, strict=False)
         asking = dict(self.named_parameters())
         for name, parameter in module.named_parameters():
             parameter.requires_grad_(asking[name].requires_grad)
         return module
-
-    def tensors(self) -> dict[str, Tensor]:
-        """Return copies of the parameters and buffers."""
-        found: dict[str, Tensor] = self.connection.call(
-            self.worker, _host.tensors, self.place, node=self._node.id
-        )
-        return found
 
     def take(self, weights: Mapping[str, Tensor]) -> None:
         """Copy weights into the module on the worker."""
@@ -100,6 +108,13 @@ class RemoteModule(StandIn):
         raise InvalidOutput(
             f"`{self._node.id}` is on {self.worker}, which says where its modules live "
             "(`soma worker --device cuda:0`). Move the other nodes by themselves."
+        )
+
+    def __deepcopy__(self, memo: object) -> Any:
+        raise InvalidInput(
+            f"`{self.place.node}` is on {self.worker}, so the graph cannot be copied with its "
+            "weights. `g.unfitted()` gives a graph to train anew, and `Graph.load(path)` one of "
+            "what `g.save(path)` has kept, whose modules are here."
         )
 
     def _add(self, weight: Weight) -> None:

@@ -9,7 +9,7 @@ from soma.training._checkpoint_read import WeightsReader
 from soma.training._checkpoint_write import WeightsWriter
 from soma.training._context import Context
 from soma.training._convert import mapped
-from soma.training._elsewhere import Placement, StandIn
+from soma.training._elsewhere import Held, Placement, StandIn
 from soma.training._filter import DifferentiableFilter
 from soma.training._fit import FitOptions, fit
 from soma.training._graph_module import GraphModule
@@ -28,6 +28,7 @@ __all__ = [
     "EpochRecord",
     "FitOptions",
     "GraphModule",
+    "Held",
     "History",
     "Objective",
     "Optimizers",
