@@ -230,16 +230,15 @@ def leaves_out(g: Graph) -> None:
 
 
 def forgets_to_clear(g: Graph) -> None:
-    """Take two steps and clear nothing."""
+    """Go back in two contexts and clear nothing."""
     for _ in range(2):
         with g.context() as ctx:
             g.backward(ctx, g.forward(X)[0].mean())
-        g.step(ctx)
 
 
 REFUSED: dict[str, tuple[Callable[[Graph], object], type[Exception], str]] = {
     "no context": (lambda g: g.backward(None, g.forward(X)[0].mean()), ModeError, "context"),
-    "not cleared": (forgets_to_clear, ModeError, "not cleared"),
+    "not cleared": (forgets_to_clear, ModeError, "neither stepped nor cleared"),
     "left out": (leaves_out, ModeError, "leaves out an answer of `n0` and `n1`"),
     "no step": (lambda g: g.step(), ModeError, "no context"),
     "closure": (lambda g: g.step(closure=lambda: 0.0), NoOptimizer, "closure"),

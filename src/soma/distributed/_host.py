@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from soma.core import Filter, NodeId, Topology
-from soma.distributed._aligned import crossing
+from soma.distributed._aligned import received, sent
 from soma.distributed._messages import (
     Answer,
     Built,
@@ -75,11 +75,11 @@ class Hosted:
             torch.set_rng_state(mode.generator)
         before = torch.get_rng_state()
         with torch.set_grad_enabled(mode.gradients):
-            answer = call.function(self.here(crossing(x)))
+            answer = call.function(self.here(received(x)))
             output, aux = cast(tuple[object, object], answer) if call.has_extra else (answer, {})
             after = torch.get_rng_state()
             drawn = None if torch.equal(before, after) else after
-            return Answer(crossing(there(output)), crossing(there(aux)), drawn)
+            return Answer(sent(there(output)), sent(there(aux)), drawn)
 
     def tensors(self) -> dict[str, Tensor]:
         """Return parameters and buffers by name."""
@@ -190,7 +190,7 @@ def norms(context: int, weights: tuple[tuple[Place, str], ...]) -> list[Tensor |
 
 
 @_answered
-def step(context: int, steps: tuple[Step, ...], scale: Tensor | None) -> None:
+def step(context: int, scale: Tensor | None, steps: tuple[Step, ...]) -> None:
     """Step the optimizers with the gradients of a context, multiplied by `scale`."""
     gradients = dist_autograd.get_gradients(context)  # type: ignore[attr-defined]
     for one in steps:

@@ -47,8 +47,7 @@ class Built:
     generator: Tensor  # torch's, after the weights were drawn
 
 
-@dataclass(frozen=True, slots=True)
-class Mode:
+class Mode(NamedTuple):  # a tuple: it is pickled in each call
     """How a node is to answer."""
 
     graph_trains: bool  # the graph: gradients, and `(output, aux)` of an own `forward`
@@ -58,8 +57,7 @@ class Mode:
     generator: Tensor | None  # torch's, where the module is known to draw from it
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):  # a tuple: it is pickled in each call
     """What a node gives, and torch's generator where the node has drawn from it."""
 
     output: object

@@ -1,6 +1,7 @@
 """What an optimizer's step is for each worker: the groups that the optimizer made here has."""
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from inspect import signature
 
 from torch.optim import LBFGS, Optimizer
@@ -52,5 +53,10 @@ def orders_of(graph: int, optimizers: Mapping[str, Optimizer]) -> dict[str, list
 
 def _settings(optimizer: Optimizer) -> dict[str, object]:
     """Return the defaults that the optimizer's constructor takes; some classes add their own."""
-    taken = signature(type(optimizer)).parameters
+    taken = _taken(type(optimizer))
     return {name: value for name, value in optimizer.defaults.items() if name in taken}
+
+
+@lru_cache
+def _taken(cls: type[Optimizer]) -> frozenset[str]:
+    return frozenset(signature(cls).parameters)

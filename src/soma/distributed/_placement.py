@@ -16,7 +16,7 @@ from torch.optim import Optimizer
 
 from soma.core import Filter, Node, NodeId
 from soma.distributed import _context, _host
-from soma.distributed._connection import Connection, connection_to
+from soma.distributed._connection import Connection, Future, connection_to
 from soma.distributed._messages import Built, Place, Step
 from soma.distributed._orders import by_worker, orders_of
 from soma.distributed._reach import Reach
@@ -36,7 +36,7 @@ class RpcPlacement:
         self._runner = runner
         self._context_id = 0
         self._scale: Tensor | None = None  # what clipping multiplies this step's gradients by
-        self._uncleared = False  # gradients that nobody has cleared
+        self._unstepped = False  # gradients that no step has used, and nobody cleared
         self._went_back = False  # backward ran in this context
         self._torn: str | None = None
         self._reach = Reach()
@@ -75,7 +75,7 @@ class RpcPlacement:
 
     def cleared(self) -> None:
         """Forget gradients of earlier contexts."""
-        self._uncleared = False
+        self._unstepped = False
 
     def backward(self, losses: Sequence[Tensor], *, retain_graph: bool) -> None:
         """Run autograd over all workers.
@@ -85,11 +85,12 @@ class RpcPlacement:
             WorkerLost: a worker is gone; no weight has changed.
         """
         self._need_context("backward")
-        if self._uncleared and not self._went_back:
+        if self._unstepped and not self._went_back:
             raise ModeError(
-                "gradients of an earlier context were not cleared, and over several contexts they "
-                "do not add up where nodes are on workers. Call `g.zero_grad()` in each context; "
-                "to add up gradients, give `backward` several losses at once."
+                "gradients of an earlier context were neither stepped nor cleared, and over "
+                "several contexts they do not add up where nodes are on workers. Call "
+                "`g.zero_grad()` in each context; to add up gradients, give `backward` several "
+                "losses at once."
             )
         self._refuse_torn()
         self._reach.check(losses)
@@ -101,7 +102,7 @@ class RpcPlacement:
         except RuntimeError as error:
             nodes = {one.target: one.id for one in self._runner.topology if one.target is not None}
             raise self._connection().explained_of_several(error, nodes) from error
-        self._uncleared = self._went_back = True
+        self._unstepped = self._went_back = True
         gradients = dist_autograd.get_gradients(  # type: ignore[attr-defined]
             self._context_id
         )
@@ -147,8 +148,9 @@ class RpcPlacement:
             self._connection().check(next(iter(orders)))
         self._torn = "it was interrupted"  # until all have stepped
         try:
-            self._step_there(orders)
-            optimizers.step(only, None)  # what is here moves last: it is lost last
+            running = self._begun(orders)
+            optimizers.step(only, None)  # meanwhile
+            self._finish(running)
         except SomaError as error:
             self._torn = str(error).partition("\n")[0]
             raise TornStep(
@@ -159,6 +161,7 @@ class RpcPlacement:
             self._torn = f"{type(error).__name__}: {error}"
             raise
         self._torn = None
+        self._unstepped = False
         if only is None:
             _context.close()
 
@@ -208,22 +211,22 @@ class RpcPlacement:
             module.connection = connection
         self._torn = None
 
-    def _step_there(self, orders: Mapping[str, Sequence[Step]]) -> None:
-        """Step on every worker, and come back when none is at it any more."""
+    def _begun(self, orders: Mapping[str, Sequence[Step]]) -> list[tuple[str, Future]]:
+        """Begin a step on every worker."""
         if not orders:
-            return
-        connection = self._connection()
-        running = [
-            (
-                worker,
-                connection.begin(worker, _host.step, self._context_id, tuple(steps), self._scale),
-            )
+            return []
+        connection, given = self._connection(), (self._context_id, self._scale)
+        return [
+            (worker, connection.begin(worker, _host.step, *given, tuple(steps)))
             for worker, steps in orders.items()
         ]
+
+    def _finish(self, running: Sequence[tuple[str, Future]]) -> None:
+        """Come back when no worker is at its step any more, whatever became of it."""
         errors = []
         for worker, future in running:
             try:
-                connection.result(future, worker)
+                self._connection().result(future, worker)
             except SomaError as error:
                 errors.append(error)
         if errors:

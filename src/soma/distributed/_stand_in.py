@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from soma.core import Filter, Node, NodeId
 from soma.distributed import _host
-from soma.distributed._aligned import crossing
+from soma.distributed._aligned import received, sent
 from soma.distributed._connection import Connection
 from soma.distributed._messages import Answer, Contents, Mode, Place, Weight
 from soma.engine import generators_kept
@@ -58,16 +58,16 @@ class RemoteModule(StandIn):
         draws, gradients = self._draws[self.training], torch.is_grad_enabled()
         generator = torch.get_rng_state() if draws else None
         mode = Mode(graph_trains, self.training, gradients, tuple(frozen), generator)
-        sent = crossing(x)
+        message = sent(x)
         answer: Answer = self.connection.call(
-            self.worker, _host.answer, self.place, sent, mode, node=self.place.node
+            self.worker, _host.answer, self.place, message, mode, node=self.place.node
         )
         if answer.generator is not None and draws:
             torch.set_rng_state(answer.generator)
         self._draws[self.training] = answer.generator is not None
-        given = crossing((answer.output, answer.aux))
+        given = received((answer.output, answer.aux))
         if gradients:
-            self._told(self.place.node, sent, given)
+            self._told(self.place.node, message, given)
         return cast(tuple[object, dict[str, object]], given)
 
     def forward(self, x: object) -> object:
