@@ -189,6 +189,20 @@ def test_a_worker_that_is_not_there(folder: Path) -> None:
             connect("gpu", folder=folder)
 
 
+def test_a_class_of_a_notebook(folder: Path) -> None:
+    """A class that is in no file is refused, with what to do."""
+    code = """
+from tests.distributed.test_faults import *
+class Own(Dense): pass
+Graph.somatize(Own(2).at("worker1")).materialize(X)
+"""
+    with processes.worker(folder), processes.client(code, folder) as client:
+        said = client.communicate(timeout=40)[1]
+
+    assert "NotSent: worker1 (`own`) cannot read" in said
+    assert "not into a function, a notebook or a shell" in said
+
+
 def test_the_list_of_workers(folder: Path) -> None:
     """`soma worker --list` shows those that live, for people and for programs."""
     with processes.worker(folder, "worker1", "--device", "cpu") as worker:
