@@ -9,8 +9,10 @@ import torch
 from torch import Tensor, nn
 from torch.optim import LBFGS, SGD, Adam
 
-from soma import DifferentiableFilter, Graph
+from soma import DifferentiableFilter, Graph, RunView
 from soma.errors import InvalidInput, InvalidOutput, ModeError, NoOptimizer, NotSent
+from soma.tracking import RunRecord
+from soma.viz.figures import gantt_info
 from tests.distributed.graphs import Normed, Reading, Tied, X, Y, weights
 from tests.training.filters import Dense, Gated, Rounded, Wrap
 
@@ -219,6 +221,20 @@ def test_an_error_inside_a_context(pair: Pair) -> None:
     step(here), step(there)
 
     assert equal(here, there)
+
+
+def test_a_tracked_run_tells_where_nodes_ran(pair: Pair, tmp_path: Path) -> None:
+    """The record and the timeline name the worker of a node."""
+    _, there = pair(Dense(4), Dense(2))
+    with there.track_run("placed", root=tmp_path) as run:
+        step(there)
+    record = RunRecord(run.dir)
+    graph = record.graph()
+
+    assert graph is not None
+    assert [node.target for node in graph.nodes] == ["worker1", "worker1"]
+    assert gantt_info(record).labels == ("n0 on worker1", "n1 on worker1")
+    assert "n1 on worker1" in RunView(run.dir).plot_gantt().to_svg()
 
 
 def leaves_out(g: Graph) -> None:

@@ -13,19 +13,23 @@ _ALIGNMENT = 64  # bytes, as torch's own memory has
 
 
 def sent(value: object) -> object:
-    """Return a value to send: the gradients that come back for it are aligned."""
-    return mapped(value, _sent) if torch.is_grad_enabled() else value
+    """Return a value to send, in main memory: the gradients that come back for it are aligned."""
+    return mapped(value, _sent)
 
 
-def received(value: object) -> object:
-    """Return a value that came, aligned."""
-    return mapped(value, _received)
+def received(value: object, device: torch.device | None = None) -> object:
+    """Return a value that came, aligned, and on a device if one is given."""
+    if device is None or device.type == "cpu":
+        return mapped(value, _received)
+    return mapped(value, lambda one: one.to(device) if isinstance(one, Tensor) else one)
 
 
 def _sent(one: object) -> object:
-    if not isinstance(one, Tensor) or not one.requires_grad:
+    if not isinstance(one, Tensor):
         return one
-    view = one.view_as(one)  # of this message alone, so that the hook ends with it
+    if not one.requires_grad or not torch.is_grad_enabled():
+        return one.cpu()
+    view = one.cpu().view_as(one)  # of this message alone, so that the hook ends with it
     view.register_hook(_aligned)  # type: ignore[no-untyped-call]
     return view
 

@@ -12,7 +12,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 import torch
 import torch.distributed.autograd as dist_autograd
 from torch import Tensor, nn
-from torch.optim import Optimizer
+from torch.optim import SGD, Optimizer
 
 from soma.core import Filter, NodeId, Topology
 from soma.distributed._aligned import received, sent
@@ -28,7 +28,7 @@ from soma.distributed._messages import (
     Weight,
 )
 from soma.engine import Call, Runner
-from soma.training import DifferentiableFilter, Held, TrainingRun, mapped
+from soma.training import DifferentiableFilter, Held, TrainingRun
 from soma.training import build as build_module
 
 _Given = ParamSpec("_Given")
@@ -47,6 +47,7 @@ class Hosted:
         self.runner = Runner(topology, seed=None, executor=None)
         self._run = TrainingRun(self.runner)
         self._calls: dict[bool, Call] = {}
+        self._frozen: tuple[str, ...] | None = None  # as the client last had it
 
     @property
     def module(self) -> nn.Module:
@@ -56,17 +57,19 @@ class Hosted:
 
     def build(self, x: object) -> object:
         """Build the module, and answer to a sample in eval."""
-        output = build_module(self.runner, self.node, self.here(x))
+        output = build_module(self.runner, self.node, received(x, self.device))
         self.module.to(self.device)
         self._calls = {}
-        return there(output)
+        return sent(output)
 
     def answer(self, x: object, mode: Mode) -> Answer:
         """Return what the node gives."""
         if self.filter.training is not mode.module_trains:
             self.filter.train(mode.module_trains)
-        for name, parameter in self.module.named_parameters():
-            parameter.requires_grad_(name not in mode.frozen)
+        if mode.frozen != self._frozen:
+            for name, parameter in self.module.named_parameters():
+                parameter.requires_grad_(name not in mode.frozen)
+            self._frozen = mode.frozen
         call = self._calls.get(mode.graph_trains)
         if call is None:
             call = self._run.call(self.node, judging=not mode.graph_trains)
@@ -75,24 +78,16 @@ class Hosted:
             torch.set_rng_state(mode.generator)
         before = torch.get_rng_state()
         with torch.set_grad_enabled(mode.gradients):
-            answer = call.function(self.here(received(x)))
+            answer = call.function(received(x, self.device))
             output, aux = cast(tuple[object, object], answer) if call.has_extra else (answer, {})
             after = torch.get_rng_state()
             drawn = None if torch.equal(before, after) else after
-            return Answer(sent(there(output)), sent(there(aux)), drawn)
+            output, aux = cast(tuple[object, object], sent((output, aux)))
+            return Answer(output, aux, drawn)
 
     def tensors(self) -> dict[str, Tensor]:
         """Return parameters and buffers by name."""
         return {**dict(self.module.named_parameters()), **dict(self.module.named_buffers())}
-
-    def here(self, x: object) -> object:
-        """Return a value with its tensors on the device of this worker."""
-        return mapped(x, lambda one: one.to(self.device) if isinstance(one, Tensor) else one)
-
-
-def there(value: object) -> object:
-    """Return a value with its tensors where messages can carry them."""
-    return mapped(value, lambda one: one.cpu() if isinstance(one, Tensor) else one)
 
 
 class Host:
@@ -108,7 +103,9 @@ class Host:
     def begin(self, device: str) -> None:
         """Use a device; an error tells that there is none such."""
         self.device = torch.device(device)
-        torch.empty(0, device=self.device)
+        weight = nn.Parameter(torch.zeros(1, device=self.device))
+        # torch loads seconds of code at the first step, which would count as a call's time.
+        SGD([weight], lr=0.0).step()
 
     def weights(self, group: Group) -> list[Tensor]:
         """Return the parameters of a group."""
@@ -263,7 +260,7 @@ def _held(step: Step) -> Iterator[tuple[tuple[Place, str], Held]]:
             yield (
                 key,
                 {
-                    name: (not isinstance(one, Tensor) or one.device == weight.device, there(one))
+                    name: (not isinstance(one, Tensor) or one.device == weight.device, sent(one))
                     for name, one in optimizer.state[weight].items()
                 },
             )

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from inspect import signature
+from typing import Any
 
 from torch.optim import LBFGS, Optimizer
 
@@ -53,7 +54,8 @@ def orders_of(graph: int, optimizers: Mapping[str, Optimizer]) -> dict[str, list
 
 def _settings(optimizer: Optimizer) -> dict[str, object]:
     """Return the defaults that the optimizer's constructor takes; some classes add their own."""
-    taken = _taken(type(optimizer))
+    cls: Any = type(optimizer)
+    taken = _taken(cls)
     return {name: value for name, value in optimizer.defaults.items() if name in taken}
 
 

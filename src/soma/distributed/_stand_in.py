@@ -49,15 +49,14 @@ class RemoteModule(StandIn):
         self.connection = connection
         self._told = told  # of each answer that autograd may go back from
         self._draws = {True: True, False: True}  # in training, in eval, as far as is known
-        for weight in weights:
-            self._add(weight)
+        self._weights = tuple(self._added(weight) for weight in weights)
 
     def answer(self, x: object, *, graph_trains: bool) -> tuple[object, dict[str, object]]:
         """Return `(output, aux)` of the node's filter, run on the worker."""
-        frozen = [name for name, one in self.named_parameters() if not one.requires_grad]
+        frozen = tuple(one.local_name for one in self._weights if not one.requires_grad)
         draws, gradients = self._draws[self.training], torch.is_grad_enabled()
         generator = torch.get_rng_state() if draws else None
-        mode = Mode(graph_trains, self.training, gradients, tuple(frozen), generator)
+        mode = Mode(graph_trains, self.training, gradients, frozen, generator)
         message = sent(x)
         answer: Answer = self.connection.call(
             self.worker, _host.answer, self.place, message, mode, node=self.place.node
@@ -117,7 +116,7 @@ class RemoteModule(StandIn):
             "what `g.save(path)` has kept, whose modules are here."
         )
 
-    def _add(self, weight: Weight) -> None:
+    def _added(self, weight: Weight) -> RemoteParameter:
         empty = torch.empty(weight.shape, dtype=weight.dtype, device="meta")
         parameter = RemoteParameter(empty, requires_grad=weight.requires_grad)
         parameter.worker, parameter.place = self.worker, self.place
@@ -129,6 +128,7 @@ class RemoteModule(StandIn):
                 holder.add_module(part, nn.Module())
             holder = holder.get_submodule(part)
         holder.register_parameter(last, parameter)
+        return parameter
 
 
 class RemoteFilter(Filter):
