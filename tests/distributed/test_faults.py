@@ -86,7 +86,6 @@ ACTIONS: dict[str, Callable[[Graph], object]] = {
     "forward": lambda g: g.forward(X),
     "eval": lambda g: g.eval().forward(X),
     "evaluating": lambda g: evaluated(g),
-    "input gradient": lambda g: g.eval().forward(X.clone().requires_grad_()),
     "fit": lambda g: g.fit(X, Y, epochs=1, progress=False),
     "materialize": lambda g: g.materialize(X),
     "clip": lambda g: g.clip_gradients(1.0),
