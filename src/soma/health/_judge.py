@@ -41,6 +41,7 @@ def judge(
         filters=tuple(_row(facts, one, by_unit.get(one.id, [])) for one in units),
         findings=tuple(findings),
         n_steps=len(measurements.steps),
+        thresholds=facts.thresholds,
         facts=MappingProxyType(_whole(facts)),
     )
 

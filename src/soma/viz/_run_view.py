@@ -242,8 +242,8 @@ class RunView:
         Raises:
             NotRecorded: no audit looked at its channels.
         """
-        measured = self._health.measured()
-        return Figure(channel_evolution_chart(channel_evolution_info(self.name, measured, unit)))
+        info = channel_evolution_info(self.name, *self._judged(), unit)
+        return Figure(channel_evolution_chart(info))
 
     def to_html(self, *, plotly: bool = False, static: bool = False) -> str:
         """Return all of the run as one page of HTML that asks nothing of the network.
