@@ -78,3 +78,35 @@ def test_the_flow_is_drawn_without_the_audit(tmp_path) -> None:
                 g.step(ctx)
         found.append((run.dir / "modules.json").read_bytes())
     assert found[0] == found[1]
+
+
+def test_every_audit_of_a_run_is_kept(tmp_path) -> None:
+    """Two audits of one run, one inside the other, have files of their own; the last is shown."""
+    outer, inner = nn.Linear(4, 2), nn.Linear(4, 2)
+    optimizers = [torch.optim.SGD(one.parameters(), lr=0.01) for one in (outer, inner)]
+    with (
+        start_run("loop", root=tmp_path) as run,
+        soma.audit_modules({"outer": outer}, optimizers[0], run=run),
+    ):
+        plain_step(outer, optimizers[0], X)
+        with soma.audit_modules({"inner": inner}, optimizers[1], run=run):
+            plain_step(inner, optimizers[1], X)
+        plain_step(outer, optimizers[0], X)
+    views = [soma.RunView(run.dir, audit=number) for number in (1, 2, None)]
+    assert views[0].audits == 2
+    assert [[*view.measurements().units] for view in views] == [["outer"], ["inner"], ["inner"]]
+    assert [view.verdict().n_steps for view in views] == [2, 1, 1]
+
+
+def test_lines_are_kept_from_the_start(tmp_path) -> None:
+    """A run that is still going on is judged by the thresholds of its audit."""
+    model = nn.Linear(4, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    with (
+        start_run("loop", root=tmp_path) as run,
+        soma.audit_modules({"m": model}, run=run, thresholds={"leakage": 0.5}) as audit,
+    ):
+        for _ in range(3):
+            audit._records[0]._due = 0.0
+            plain_step(model, optimizer, X)
+        assert soma.RunView(run.dir).verdict().verdict.thresholds.leakage == 0.5

@@ -35,7 +35,7 @@ class Audit:
 
     def keep_in(self, run: Run) -> None:
         """Keep all numbers in a run's directory, step by step, and the flags at the end."""
-        record = AuditRecord(run, self._recorder.measurements)
+        record = AuditRecord(run, self._recorder.measurements, self._thresholds)
         self._records.append(record)
         self._recorder.on_step.append(record.stepped)
 
@@ -60,7 +60,7 @@ class Audit:
         """Return the verdict on all that was measured so far."""
         report = AuditReport(judge(self.measurements, self._thresholds))
         for record in self._records:
-            record.write_health(report, self._thresholds)
+            record.write_health(report)
         return report
 
     def assert_healthy(self) -> None:

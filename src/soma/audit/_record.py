@@ -3,7 +3,7 @@
 A crash loses the last second at most; what is in the file can be judged again without torch.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from time import monotonic
 
@@ -16,7 +16,7 @@ from soma.health import (
     Unit,
     measurements_to_rows,
 )
-from soma.tracking import RowFile, Run
+from soma.tracking import RowFile, Run, numbered
 
 _SECONDS = 1.0  # between two writes
 _MANY = 500_000  # channels, about 12 MB; for each doubling, half as many snapshots are kept
@@ -26,9 +26,14 @@ _FILE, _HEALTH = "audit.jsonl", "health.json"
 class AuditRecord:
     """The record of one audit in one run."""
 
-    def __init__(self, run: Run, measurements: Measurements) -> None:
+    def __init__(self, run: Run, measurements: Measurements, thresholds: Thresholds) -> None:
         self._run = run
         self._measurements = measurements
+        self._lines = {
+            one.name: value
+            for one in fields(thresholds)
+            if (value := getattr(thresholds, one.name)) != one.default
+        }
         self._file: RowFile | None = None
         self._units: dict[str, Unit] = {}
         self._written: dict[object, int] = {}  # how much of each list is in the file
@@ -49,18 +54,19 @@ class AuditRecord:
         """Write the rest."""
         self._run.attempt(self._finish)
 
-    def write_health(self, report: AuditReport, thresholds: Thresholds) -> None:
+    def write_health(self, report: AuditReport) -> None:
         """Write the flags of each node, and the limits that are not the usual ones."""
-        own = {
-            one.name: value
-            for one in fields(thresholds)
-            if (value := getattr(thresholds, one.name)) != one.default
-        }
-        found = {"flags": report.rollup(), "thresholds": own}
-        self._run.attempt(lambda: self._run.write_diagnostics(_HEALTH, found))
+        found = {"flags": report.rollup(), "thresholds": self._lines}
+        self._run.attempt(lambda: self._write_whole(found))
 
     def _open(self) -> None:
         self._file = self._run.diagnostics_file(_FILE)
+        if self._lines:  # a run that does not come to its end is judged by them, too
+            self._write_whole({"thresholds": self._lines})
+
+    def _write_whole(self, found: Mapping[str, object]) -> None:
+        if self._file is not None:
+            self._run.write_diagnostics(numbered(_HEALTH, self._file.number), found)
 
     def _write_all_but_last(self) -> None:
         self._writes += 1

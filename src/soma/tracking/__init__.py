@@ -6,6 +6,7 @@ graph says. Reading: `_record.py`, which needs neither torch nor NumPy.
 
 from soma.tracking._check import check_run
 from soma.tracking._graph_record import GraphRecord, NodeRecord
+from soma.tracking._layout import numbered
 from soma.tracking._listener import RunListener
 from soma.tracking._points import CacheActivity, Manifest, State, Timing
 from soma.tracking._record import RunRecord, run_records
@@ -28,6 +29,7 @@ __all__ = [
     "Timing",
     "check_run",
     "graph_record",
+    "numbered",
     "run_records",
     "start_run",
     "track_run",

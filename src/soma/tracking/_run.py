@@ -32,6 +32,7 @@ from soma.tracking._layout import (
     METRICS,
     MODULES,
     STATUS,
+    numbered,
     runs_folder,
 )
 from soma.tracking._lines import BeganLine, EventLine, MetricLine, encode
@@ -189,14 +190,18 @@ class Run:
         _write_whole(folder / COMPILE, found)
 
     def diagnostics_file(self, name: str) -> "RowFile":
-        """Begin a file of lines beside the diagnostics, in place of one that was there."""
+        """Begin a file of lines beside the diagnostics: `name`, or `name-2` where that is taken."""
         folder = self.dir / DIAGNOSTICS
         try:
             make_folder(str(folder))
-            (folder / name).unlink(missing_ok=True)
-            return RowFile(Appender(str(folder / name)))
+            for number in count(1):
+                path = folder / numbered(name, number)
+                with suppress(FileExistsError):
+                    path.touch(0o600, exist_ok=False)
+                    return RowFile(Appender(str(path)), number)
         except OSError as error:
             raise _not_written(folder / name, error) from error
+        raise AssertionError  # numbers do not end
 
     def write_diagnostics(self, name: str, value: Mapping[str, object]) -> None:
         """Keep a mapping beside the diagnostics as a whole file, in place of one kept before."""
@@ -257,7 +262,8 @@ class Run:
 class RowFile:
     """A file of a run that takes mappings of plain data, one a line."""
 
-    def __init__(self, file: Appender) -> None:
+    def __init__(self, file: Appender, number: int) -> None:
+        self.number = number  # among the run's files of that name, from 1
         self._file = file
 
     def append(self, row: Mapping[str, object]) -> None:

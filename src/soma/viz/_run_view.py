@@ -55,14 +55,15 @@ class RunView:
 
     Args:
         dir: the directory of the run, `run.dir`.
+        audit: which of its audits is shown, the first is 1; None: the last.
 
     Raises:
         UnknownRun: there is no such directory.
     """
 
-    def __init__(self, dir: str | PathLike[str]) -> None:  # noqa: A002 - its own word
+    def __init__(self, dir: str | PathLike[str], *, audit: int | None = None) -> None:  # noqa: A002 - its own word
         self._record = RunRecord(dir)
-        self._health = HealthRecord(self._record)
+        self._health = HealthRecord(self._record, audit)
 
     @property
     def dir(self) -> Path:
@@ -135,6 +136,11 @@ class RunView:
             InvalidMeasurements: a newer soma wrote it.
         """
         return self._health.measurements()
+
+    @property
+    def audits(self) -> int:
+        """How many audits were kept in the run."""
+        return self._health.audits
 
     def verdict(self, thresholds: Mapping[str, float] | Thresholds | None = None) -> AuditReport:
         """Judge the run again from what was measured, as `audit.report()` did.
