@@ -40,7 +40,7 @@ def judge(
     return Verdict(
         filters=tuple(_row(facts, one, by_unit.get(one.id, [])) for one in units),
         findings=tuple(findings),
-        n_steps=len(measurements.steps),
+        n_steps=max((one.step + 1 for one in measurements.steps), default=0),  # some may be thinned
         thresholds=facts.thresholds,
         facts=MappingProxyType(_whole(facts)),
     )

@@ -11,7 +11,8 @@ from soma.tracking._listener import RunListener
 from soma.tracking._points import CacheActivity, Manifest, State, Timing
 from soma.tracking._record import RunRecord, run_records
 from soma.tracking._recording_graph import graph_record
-from soma.tracking._run import RowFile, Run, start_run
+from soma.tracking._row_file import RowFile
+from soma.tracking._run import Run, start_run
 from soma.tracking._status import Standing
 from soma.tracking._track import track_run
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from secrets import token_hex
 from time import perf_counter
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from msgspec import to_builtins
 
@@ -35,11 +35,12 @@ from soma.tracking._layout import (
     numbered,
     runs_folder,
 )
-from soma.tracking._lines import BeganLine, EventLine, MetricLine, encode
+from soma.tracking._lines import BeganLine, EventLine, MetricLine
 from soma.tracking._numbers import as_number, as_step, number_out, numbers_out
 from soma.tracking._plain import plain, plain_tags, shown, text_out
 from soma.tracking._points import Manifest
 from soma.tracking._process import ProcessMark
+from soma.tracking._row_file import RowFile, encoded
 from soma.tracking._status import write_status
 
 _LONGEST_NAME = 1000  # characters in the name of a metric
@@ -159,7 +160,7 @@ class Run:
         """
         file = self._metrics if type(line) is MetricLine else self._events
         try:
-            file.append(_encoded(line))
+            file.append(encoded(line))
         except (OSError, ValueError) as error:
             if self._failure is None:
                 name = METRICS if file is self._metrics else EVENTS
@@ -189,7 +190,7 @@ class Run:
         found = {"format": FORMAT, "diagnostics": list(diagnostics)}
         _write_whole(folder / COMPILE, found)
 
-    def diagnostics_file(self, name: str) -> "RowFile":
+    def diagnostics_file(self, name: str) -> RowFile:
         """Begin a file of lines beside the diagnostics: `name`, or `name-2` where that is taken."""
         folder = self.dir / DIAGNOSTICS
         try:
@@ -198,7 +199,7 @@ class Run:
                 path = folder / numbered(name, number)
                 with suppress(FileExistsError):
                     path.touch(0o600, exist_ok=False)
-                    return RowFile(Appender(str(path)), number)
+                    return RowFile(str(path), number)
         except OSError as error:
             raise _not_written(folder / name, error) from error
         raise AssertionError  # numbers do not end
@@ -259,22 +260,6 @@ class Run:
         return f"<Run {self.id} in {self.dir}>"
 
 
-class RowFile:
-    """A file of a run that takes mappings of plain data, one a line."""
-
-    def __init__(self, file: Appender, number: int) -> None:
-        self.number = number  # among the run's files of that name, from 1
-        self._file = file
-
-    def append(self, row: Mapping[str, object]) -> None:
-        """Keep one row; numbers that are not finite are kept too."""
-        self._file.append(_encoded(numbers_out(row)))
-
-    def close(self) -> None:
-        """Bring all rows to the disk, and take no more."""
-        self._file.close(durable=True)
-
-
 def _new_directory(folder: Path) -> Path:
     """Make a directory with an id that no other process has, however many start at once."""
     make_folder(str(folder))
@@ -286,22 +271,7 @@ def _new_directory(folder: Path) -> Path:
 
 
 def _write(path: Path, value: object) -> None:
-    write_atomically(str(path), [_encoded(value)])
-
-
-def _encoded(value: object) -> bytes:
-    try:
-        return encode(value)
-    except UnicodeEncodeError:  # a name with half a character in it
-        return encode(_utf8(to_builtins(value)))
-
-
-def _utf8(value: Any) -> Any:
-    if isinstance(value, str):
-        return text_out(value)
-    if isinstance(value, dict):
-        return {text_out(name): _utf8(one) for name, one in value.items()}
-    return [*map(_utf8, value)] if isinstance(value, list | tuple) else value
+    write_atomically(str(path), [encoded(value)])
 
 
 def _write_whole(path: Path, value: object) -> None:
