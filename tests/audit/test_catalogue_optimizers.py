@@ -288,3 +288,18 @@ def test_gans_are_not_stale() -> None:
             make.step()
     assert len(audit.measurements.steps) == 6
     assert not any(one.stale for one in audit.measurements.steps)
+
+
+def test_a_game_in_which_nothing_is_cleared() -> None:
+    """Each player uses what its own last step had used, whatever the other one has added."""
+    maker, critic = nn.Linear(2, 4), nn.Linear(4, 1)
+    make, judge = (torch.optim.SGD(one.parameters(), lr=0.01) for one in (maker, critic))
+    noise = torch.randn(8, 2)
+    with soma.audit_modules({"maker": maker, "critic": critic}) as audit:
+        for _ in range(5):
+            (critic(X).mean() - critic(maker(noise).detach()).mean()).backward()
+            judge.step()
+            critic(maker(noise)).mean().backward()
+            make.step()
+    flags = {row.filter_id: row.flags for row in audit.report().filters}
+    assert [flags[one].count("STALE_GRAD") for one in ("maker", "critic")] == [1, 1]

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 import pytest
 
 from tests.detection.drive import Scale
-from tests.detection.known import KNOWN, KNOWN_IN_A_PLAIN_LOOP
+from tests.detection.known import KNOWN
 from tests.detection.run import Run
 from tests.detection.runs import CURED, HEALTHY, SICK
 from tests.detection.score import Score, score
@@ -51,7 +51,7 @@ def test_a_fault_is_found_in_its_place(run: Run) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("run", known((*HEALTHY, *SICK), KNOWN_IN_A_PLAIN_LOOP))
+@pytest.mark.parametrize("run", known((*HEALTHY, *SICK), KNOWN))
 def test_modules_by_name_are_judged_alike(run: Run) -> None:
     """Modules listed by name in a plain loop are found sick or healthy like those of a graph."""
     found = score(run, SEED, patterns=True)
