@@ -10,6 +10,9 @@ from tests.detection.run import Run
 from tests.detection.runs import CURED, HEALTHY, SICK
 from tests.detection.score import Score, score
 
+# Two runs give a tensor to two optimizers, and are found by their flags too.
+pytestmark = pytest.mark.filterwarnings("ignore:two optimizers:soma.errors.SomaWarning")
+
 SEED = 11
 FLOAT = [run for run in (*HEALTHY, *SICK) if run.scales and run.first and run.clip is None]
 MUCH = 2.0**20  # nearly a million, and exact: the weights take the same path to the last bit
