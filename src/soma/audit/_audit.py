@@ -6,6 +6,7 @@ from time import perf_counter
 
 from soma.audit._record import AuditRecord
 from soma.audit._recorder import Recorder
+from soma.audit._replaced import mark_replaced
 from soma.errors import GradientHealthError, TrainingLost
 from soma.health import AuditReport, Finding, Measurements, Series, Thresholds, judge, lost
 from soma.tracking import Run
@@ -53,6 +54,7 @@ class Audit:
         recorder = self._recorder
         if not recorder.is_closed:
             recorder.read()
+            mark_replaced(recorder)
         recorder.settler.describe()
         return recorder.measurements
 
