@@ -23,9 +23,9 @@ EXPLANATION = Explanation(
     "largest standard deviation of any channel.",
     rule="The first falls from above `collapse_from` to below `collapse_to`; or the second to "
     "below `collapse_spread` of what it was in the first steps, unless the loss is as good as "
-    "gone and the network's output still varies, as when a residual goes to zero because the target "
-    "is reached. Where only the mean has "
-    "moved away, nothing has collapsed. The network's own output is not judged.",
+    "gone and the network's output still varies, as when a residual goes to zero because the "
+    "target is reached. Where only the mean has moved away, nothing has collapsed. The "
+    "network's own output is not judged.",
     thresholds=("collapse_from", "collapse_to", "collapse_spread"),
     source="Bowman et al. 2016, arXiv:1511.06349 (posterior collapse); Jing et al. 2022, "
     "arXiv:2110.09348.",
