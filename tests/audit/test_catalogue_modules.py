@@ -185,3 +185,20 @@ def test_modules_shared_by_two_names() -> None:
     norms = [values(audit, f"{name}/0", "out_grad_norm")[0] for name in ("first", "second")]
     assert norms[0] != norms[1]
     assert values(audit, "first/0", "calls") == values(audit, "second/0", "calls") == [1.0]
+
+
+@pytest.mark.parametrize("compiles", [False, True])
+def test_modules_that_come_later(*, compiles: bool) -> None:
+    """A module put in the place of another is not measured, and not called healthy."""
+    net = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 2))
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    with soma.audit_modules({"m": net}, optimizer, inside=True) as audit:
+        for step in range(4):
+            if step == 2:
+                net[0] = torch.compile(net[0], backend="eager") if compiles else nn.Linear(4, 4)
+            plain_step(net, optimizer, X)
+    row = audit.report().by_id()["m/0"]
+    assert ("UNOBSERVED(replaced)" in row.flags) is not compiles
+    assert [one for one in audit.measurements.notes if "not measured: `0`" in one] == (
+        [] if compiles else ["put into `m` after the audit began, and not measured: `0`"]
+    )

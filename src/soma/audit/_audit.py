@@ -8,6 +8,7 @@ from typing import NoReturn
 
 from soma.audit._record import AuditRecord
 from soma.audit._recorder import Recorder
+from soma.audit._replaced import mark_replaced
 from soma.errors import GradientHealthError, TrainingLost
 from soma.health import AuditReport, Finding, Measurements, Series, Thresholds, judge, lost
 from soma.tracking import Run
@@ -37,7 +38,7 @@ class Audit:
 
     def keep_in(self, run: Run) -> None:
         """Keep all numbers in a run's directory, step by step, and the flags at the end."""
-        record = AuditRecord(run, self._recorder.measurements)
+        record = AuditRecord(run, self._recorder.measurements, self._thresholds)
         self._records.append(record)
         self._recorder.on_step.append(record.stepped)
 
@@ -55,6 +56,7 @@ class Audit:
         recorder = self._recorder
         if not recorder.is_closed:
             recorder.read()
+            mark_replaced(recorder)
         recorder.settler.describe()
         return recorder.measurements
 
@@ -62,7 +64,7 @@ class Audit:
         """Return the verdict on all that was measured so far."""
         report = AuditReport(judge(self.measurements, self._thresholds))
         for record in self._records:
-            record.write_health(report, self._thresholds)
+            record.write_health(report)
         return report
 
     def assert_healthy(self) -> None:

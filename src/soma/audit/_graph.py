@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from soma.audit._audit import Audit
 from soma.audit._budget import Budget
 from soma.audit._recorder import Recorder
+from soma.audit._replaced import mark_replaced
 from soma.audit._scope import ChannelConfig, InsideByNode, channel_config, check_nodes
 from soma.audit._watch import Watch
 from soma.core import Event, NodeId, NodeStarted, StepFinished
@@ -53,6 +54,7 @@ def audit_graph(
     with ExitStack() as stack:
         stack.callback(audit.end)
         stack.callback(recorder.close)
+        stack.callback(mark_replaced, recorder)
         nodes = _Nodes(trainer, recorder, Watch(recorder, inside, stack))
         listeners = trainer.runner.listeners
         for one in listeners.events:

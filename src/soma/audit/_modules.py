@@ -8,6 +8,7 @@ from torch import nn
 from soma.audit._audit import Audit
 from soma.audit._budget import Budget
 from soma.audit._recorder import Recorder
+from soma.audit._replaced import mark_replaced
 from soma.audit._scope import ChannelConfig, InsideByNode, channel_config, check_nodes
 from soma.audit._watch import Watch
 from soma.health import Thresholds
@@ -57,6 +58,7 @@ def audit_modules(
     with ExitStack() as stack:
         stack.callback(audit.end)
         stack.callback(recorder.close)
+        stack.callback(mark_replaced, recorder)
         if run is not None:
             audit.keep_in(run)
         watch = Watch(recorder, inside, stack)

@@ -95,6 +95,10 @@ class StepWeights:
             weights.all[at].ever_pushed |= norm != 0.0
         for at, change in self.changes.items():
             weights.all[at].ever_moved |= change != 0.0
+        for at, change in _by_index(numbers.starts).items():
+            weights.all[at].was_away |= change != 0.0
+        for at, norm in self.norms.items():
+            weights.all[at].stood(at, norm, numbers)
 
     def total(self, norms: dict[int, float]) -> float:
         """Return the norm over all parameters that got a gradient."""
@@ -144,6 +148,11 @@ class StepWeights:
             found["moved"] = sum(one != 0.0 for one in changes.values()) / len(trainable)
             ever = [every[at].ever_moved for at in trainable]
             found["moved_ever"] = self._share(trainable, ever)
+            away = [every[at].was_away for at in trainable]
+            if all(
+                one or at in self._numbers.compared for at, one in zip(trainable, away, strict=True)
+            ):
+                found["away_ever"] = self._share(trainable, away)
             ratios = [
                 (changes[at] / norms[at], every[at].parameter.numel())
                 for at in trainable

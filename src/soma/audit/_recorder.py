@@ -17,6 +17,7 @@ from torch.optim import Optimizer
 
 from soma.audit._budget import Budget
 from soma.audit._hooks import BackwardEnded, at_backward_end, running_backward
+from soma.audit._loss import untold_loss
 from soma.audit._origin_calls import Repeatable
 from soma.audit._outputs import Outputs
 from soma.audit._passes import Call, Pass, Reading, Taken
@@ -210,15 +211,14 @@ class Recorder:
     def accumulated(self, index: int) -> None:
         """Take note that a parameter has got a gradient."""
         task = self._task()
-        if self._now is None:
-            self._pass(repeated=True)
-        assert self._now is not None
-        if not self._now.arrived and not self.followed and self.followed is not None:
+        taken = self._now or self._pass(repeated=True)[0]
+        if not taken.arrived and not self.followed and self.followed is not None:
             self.followed.search(self.weights)
-        self._now.arrived.add(index)
-        self._now.real.add(task)
-        if self._now.passes:
-            self._now.passes[-1].has_backward = True
+        taken.arrived.add(index)
+        self.given_loss(untold_loss(taken, task))
+        taken.real.add(task)
+        if taken.passes:
+            taken.passes[-1].has_backward = True
         self.weights.arrived(index, self._numbers)
 
     def accumulated_more(self, index: int) -> bool:

@@ -20,16 +20,16 @@ def compare(run_a: str, run_b: str, given: tuple[str, ...], root: str, form: For
     """Say what became in RUN_B of the findings of RUN_A: new, worse, same, better, gone.
 
     A finding whose module RUN_B did not look at is `not seen`. Exits with 1 if a finding is new
-    or worse. Both runs are judged by the same lines: those of `--threshold`, else the defaults.
+    or worse. Both runs are judged by the same lines: those of `--threshold`, else those that
+    RUN_B was audited with.
     """
     from soma.errors import SomaError
-    from soma.health import Thresholds
     from soma.viz import RunView, health_changes
 
     views = [RunView(run_folder(run, root)) for run in (run_a, run_b)]
     try:
-        lines = Thresholds.of(thresholds(given))
-        before, after = (view.verdict(lines) for view in views)
+        after = views[1].verdict(thresholds(given))
+        before = views[0].verdict(after.verdict.thresholds)
     except SomaError as error:
         raise Refused(error) from None
     changes = health_changes(before, after)

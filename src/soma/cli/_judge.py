@@ -20,10 +20,16 @@ def threshold_option(command: Callable[..., None]) -> Callable[..., None]:
 
 @click.command()
 @click.argument("run")
+@click.option(
+    "--audit",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Which audit of the run, 1 is the first; by default the last.",
+)
 @threshold_option
 @root_option
 @form_options
-def judge(run: str, given: tuple[str, ...], root: str, form: Form) -> None:
+def judge(run: str, audit: int | None, given: tuple[str, ...], root: str, form: Form) -> None:
     """Judge what was measured in RUN again, worst first; `soma explain FLAG` says more.
 
     Exits with 1 if something is wrong, or if of some node nothing was measured. No torch is
@@ -33,12 +39,15 @@ def judge(run: str, given: tuple[str, ...], root: str, form: Form) -> None:
     from soma.tracking import numbers_out
     from soma.viz import RunView, verdict_data
 
-    view = RunView(run_folder(run, root))
+    view = RunView(run_folder(run, root), audit=audit)
     try:
         report = view.verdict(thresholds(given))
     except SomaError as error:
         raise Refused(error) from None
     if form is None:
+        if audit is None and view.audits > 1:
+            told = f"note: this is the last of {view.audits} audits; `--audit 1` shows the first"
+            click.echo(told, err=True)
         click.echo(report.pretty())
     else:
         rows: list[Row] = [

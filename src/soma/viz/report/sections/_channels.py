@@ -71,7 +71,7 @@ def channel_charts(facts: Facts) -> dict[str, Chart]:
     for at, id in enumerate(_shown(facts)):
         info = channels_info(run, facts.measured, facts.verdict, id, _CHANNELS)
         charts[f"channels-{at}"] = channels_chart(info)
-        history = channel_evolution_info(run, facts.measured, id)
+        history = channel_evolution_info(run, facts.measured, facts.verdict, id)
         charts[f"evolution-{at}"] = channel_evolution_chart(history)
     return charts
 
