@@ -22,11 +22,12 @@ class Arrivals:
     """What has come in the backward under way."""
 
     def __init__(self, recorder: "Recorder") -> None:
-        self.count = 0  # of gradients that were read before the end of the backward
-        self.are_fine = True  # all of them are finite
+        self.fresh: list[int] = []  # parameters whose gradients nobody has read yet
+        self.are_fine = True  # all gradients are finite that were read on the way
         self._recorder = recorder
         self._task = _NONE
         self._pending: list[int] = []
+        self._has_read = False  # some of the step's gradients before the backward was over
 
     def note(self, index: int, parameter: Tensor) -> bool:
         """Note that a gradient came to a parameter; False: it wants a closer look at once."""
@@ -37,15 +38,18 @@ class Arrivals:
         self._pending.append(index)
         return True
 
-    def expect(self, task: int) -> None:
-        """Take what else comes in a backward that brought gradients already."""
-        self._task = task
+    def came(self, index: int, task: int, *, is_innermost: bool) -> None:
+        """Take a gradient that was looked at; others of the same backward need only be noted."""
+        self.fresh.append(index)
+        if is_innermost:
+            self._task = task
 
     def begin(self) -> None:
         """Forget the step before."""
         self._task = _NONE
         self._pending.clear()
-        self.count, self.are_fine = 0, True
+        self.fresh.clear()
+        self.are_fine, self._has_read = True, False
 
     def end(self) -> None:
         """Expect no more of the backward."""
@@ -59,6 +63,7 @@ class Arrivals:
             for index in self._pending:
                 taken.arrived.add(index)
                 self._recorder.weights.arrived(index, numbers)
+            self.fresh += self._pending
         self._pending.clear()
 
     def read(self) -> None:
@@ -67,19 +72,20 @@ class Arrivals:
         if torch.distributed.is_available() and torch.distributed.is_initialized():
             self.are_fine = False  # averages are written when the backward is over
             return
-        fresh = list(self._pending)
         self.land()
         known = len(numbers.left)
-        weights.after_backward(fresh, numbers)
+        weights.after_backward(self.fresh, numbers)
+        self._has_read |= bool(self.fresh)
+        self.fresh.clear()
         norms = [norm for _, row in numbers.left[known:] for norm in row.values]
-        self.count += len(norms)
         self.are_fine = self.are_fine and all(map(math.isfinite, norms))
 
     def unread(self) -> list[int]:
         """Return which gradients of the step have changed since they were read."""
         weights, taken = self._recorder.weights, self._recorder.under_way[0]
         assert taken is not None
-        if not self.count:
+        self.fresh.clear()
+        if not self._has_read:
             return sorted(taken.arrived)
         return [
             index

@@ -235,8 +235,7 @@ class Recorder:
         if self._now.passes:
             self._now.passes[-1].has_backward = True
         self.weights.arrived(index, self._numbers)
-        if self._running[-1:] == [task]:
-            self.arrivals.expect(task)
+        self.arrivals.came(index, task, is_innermost=self._running[-1:] == [task])
 
     def backward_ended(self, task: int) -> None:
         """Measure the gradients as they are now."""

@@ -1,7 +1,7 @@
 """`Repeats`: keeps what a step needs to be run again, and runs it again once numbers go bad.
 
 What is kept is kept no longer than it must: a large gradient of an output goes as soon as the
-weights that were reached after it have got finite ones.
+backward has left its module behind and all that came out of there is finite.
 """
 
 import math
@@ -26,17 +26,6 @@ if TYPE_CHECKING:
 _LARGE = 1 << 18  # elements; memory for smaller tensors is at hand in any case
 
 
-class _Held:
-    """A call whose gradients are kept, and what has come since its backward was through."""
-
-    __slots__ = ("call", "done", "proofs")
-
-    def __init__(self, call: Repeatable) -> None:
-        self.call = call
-        self.done: Repeatable | None = None  # the call that the backward came to next
-        self.proofs = 0  # gradients of weights that had been read by then
-
-
 class Repeats:
     """Looks for the origin of the first bad number of an audit."""
 
@@ -44,7 +33,7 @@ class Repeats:
         self._recorder = recorder
         self._open: list[Repeatable] = []  # calls on their way, the inner ones last
         self._made: dict[int, tuple[Callable[[], Tensor | None], int, Made]] = {}
-        self._held: list[_Held] = []
+        self._held: list[Repeatable] = []  # calls whose large gradients are kept
         self._ticks = 0
 
     def begin(
@@ -108,23 +97,13 @@ class Repeats:
         if gradient.numel() < _LARGE or call.ended is None or not gradient.is_cpu:
             return
         arrivals.read()
-        if not arrivals.are_fine:
-            return
-        kept = []
-        for held in self._held:
-            if held.done is None and call.ended < held.call.began:
-                held.done, held.proofs = call, arrivals.count
-            elif (
-                held.done is not None
-                and call.ended < held.done.began
-                and arrivals.count > held.proofs
-            ):
-                held.call.gradients.clear()
-                continue
-            kept.append(held)
-        if not kept or kept[-1].call is not call:
-            kept.append(_Held(call))
-        self._held = kept
+        # A sum is the fastest look at all numbers.
+        if arrivals.are_fine and bool(gradient.sum().isfinite()):
+            for held in self._held:
+                if call.ended < held.began:
+                    held.gradients.clear()
+            self._held = [held for held in self._held if held.gradients and held is not call]
+        self._held.append(call)
 
     def forget(self, taken: Taken) -> None:
         """Let go of all that a step has kept."""
