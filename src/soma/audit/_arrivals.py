@@ -58,13 +58,16 @@ class Arrivals:
 
     def land(self) -> None:
         """Add what was noted to the step under way."""
+        if not self._pending:
+            return
+        # Another thread may be about to note something.
+        pending, self._pending = self._pending, []
         taken, numbers = self._recorder.under_way
         if taken is not None:
-            for index in self._pending:
+            for index in pending:
                 taken.arrived.add(index)
                 self._recorder.weights.arrived(index, numbers)
-            self.fresh += self._pending
-        self._pending.clear()
+            self.fresh += pending
 
     def read(self) -> None:
         """Read what has come so far, so that it is known whether the backward went well."""
