@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import partial
 from typing import Any, Protocol
 
 from torch import Tensor, nn
@@ -106,8 +105,7 @@ class _Nodes:
         if self._recorder.is_deaf:
             return
         self._watch.followed.follow(self._trainer.optimizers)
-        run = partial(self._again, x)
-        self._recorder.guarded(None, self._recorder.forward_begins, None, run, x)
+        self._recorder.guarded(None, self._recorder.forward_begins, None, self._again, (x,), {})
 
     def backward_begins(self, losses: Sequence[Tensor]) -> None:
         """Take the loss."""

@@ -13,7 +13,7 @@ from torch import Tensor
 from soma.audit._measures import Measures
 
 LEAST = 1 << 16  # elements of a parameter that a sample may speak for
-_BLOCKS, _BLOCK = 128, 256
+_BLOCKS, _BLOCK = 128, 128
 _PROOFS = 8  # steps in a row in which the sample must have told the truth
 _EVERY = 16  # of steps, one looks at everything
 _DOUBT = 0.1  # by which what the sample stands for may differ from one look to the next
