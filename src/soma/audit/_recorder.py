@@ -5,11 +5,8 @@ steps an optimizer, the next forward after cleared gradients, or the end of the 
 `_settle.py` then makes plain numbers of what was taken.
 """
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
-from threading import RLock
 from time import perf_counter
-from typing import ParamSpec
 
 import torch
 from torch import Tensor, nn
@@ -17,6 +14,7 @@ from torch.optim import Optimizer
 
 from soma.audit._arrivals import Arrivals
 from soma.audit._budget import Budget
+from soma.audit._guarded import Guarded
 from soma.audit._hooks import BackwardEnded, at_backward_end, running_backward
 from soma.audit._loss import untold_loss
 from soma.audit._outputs import Outputs
@@ -25,29 +23,23 @@ from soma.audit._reader import Reader
 from soma.audit._repeats import Repeats
 from soma.audit._scope import ChannelConfig
 from soma.audit._settle import USED, Settler
-from soma.audit._spots import Spot
 from soma.audit._steppers import Followed, OpenSteps, parameters_of, scale_of
 from soma.audit._weights import Numbers, Weights
-from soma.errors import SomaWarning
-from soma.health._numbers import Measurements
-
-P = ParamSpec("P")
 
 
-class Recorder:
+class Recorder(Guarded):
     """The state of one audit."""
 
     def __init__(self, config: ChannelConfig | None, budget: Budget) -> None:
+        super().__init__()
         self.config = config
         self.budget = budget
         self.is_closed = False
         self.is_deaf = False  # closed, or running a step again to see where it went wrong
-        self.spots: list[Spot] = []
         self.reader = Reader(self, config)
         self.measures = self.reader.measures
         self.weights = Weights(self.measures)
         self.arrivals = Arrivals(self)
-        self.measurements = Measurements()
         self.outputs = Outputs(self.spots)
         self.repeats = Repeats(self)
         self.settler = Settler(
@@ -58,11 +50,8 @@ class Recorder:
         self.arm: Callable[[str, bool], None] | None = None
         self.on_step: list[Callable[[], None]] = []
         self.attach: Callable[[], None] = lambda: None  # hooks for parameters that are new
-        self.grad_mode = True  # of the caller; `guarded` switches gradients off
         self.settled = False  # numbers of a step have come since this was last looked at
         self.followed: Followed | None = None
-        self._lock = RLock()
-        self._depth = 0
         self._order = 0
         self._now: Taken | None = None  # the step that is under way
         self._last: Taken | None = None  # the one before, until a forward begins
@@ -71,48 +60,7 @@ class Recorder:
         self._running: list[int] = []  # backwards on their way, the inner ones last
         self._open = OpenSteps()
         self._steps = 0
-        self._spent = 0.0  # seconds that the audit itself took since a step has ended
         self._ended = perf_counter()
-
-    # What every hook goes through
-
-    def guarded(
-        self, spot: int | None, function: Callable[P, None], *args: P.args, **kwargs: P.kwargs
-    ) -> None:
-        """Call a function so that nothing that goes wrong in it reaches the user's training."""
-        began = perf_counter()
-        was_enabled = torch.is_grad_enabled()
-        with self._lock:
-            if not self._depth:
-                self.grad_mode = was_enabled
-            self._depth += 1
-            # `no_grad` does the same, and takes longer than many of these calls.
-            torch._C._set_grad_enabled(False)
-            try:
-                # Whoever follows the user's operations is not to see ours.
-                with torch._C.DisableTorchFunction():
-                    function(*args, **kwargs)
-            except Exception as error:
-                self._failed(spot, error)
-            finally:
-                torch._C._set_grad_enabled(was_enabled)
-                self._depth -= 1
-                if not self._depth:
-                    self._spent += perf_counter() - began
-
-    def _failed(self, spot: int | None, error: Exception) -> None:
-        said = f"{type(error).__name__}: {error}".splitlines()[0]
-        if spot is not None and self.spots[spot].unobserved is None:
-            self.spots[spot].unobserved = "error"
-        where = f" at `{self.spots[spot].id}`" if spot is not None else ""
-        if not self.measurements.notes:
-            warnings.warn(
-                f"the audit could not measure{where}, and training goes on: {said}",
-                SomaWarning,
-                stacklevel=4,
-            )
-        if len(self.measurements.notes) < 20:
-            self.measurements.notes.append(f"not measured{where}: {said}")
 
     @property
     def under_way(self) -> tuple[Taken | None, Numbers]:
@@ -376,8 +324,8 @@ class Recorder:
         for spot in self.spots:
             spot.dark = 0
         now = perf_counter()
-        self.budget.note(taken.number, self._spent, now - taken.began)
-        self._spent, self._ended = 0.0, now
+        self.budget.note(taken.number, self.spent, now - taken.began)
+        self.spent, self._ended = 0.0, now
         self.measurements.every = self.budget.every
         if self.budget.every > 1:
             self.weights.let_go()
