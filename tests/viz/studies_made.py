@@ -19,8 +19,12 @@ def study(root: Path, count: int, name: str = "digits", *, points: int = 12) -> 
 
 def _trial(root: Path, name: str, number: int, points: int) -> Path:
     share = (number * 7 % 11) / 11
-    params = {"dense.width": 8 * (1 + number % 8), "head.rate": 10 ** (-4 + 3 * share),
-              "dense.activation": ["tanh", "relu", "gelu"][number % 3], "epochs": points}  # fmt: skip
+    params = {
+        "dense.width": 8 * (1 + number % 8),
+        "head.rate": 10 ** (-4 + 3 * share),
+        "dense.activation": ["tanh", "relu", "gelu"][number % 3],
+        "epochs": points,
+    }
     with (
         suppress(Pruned, RuntimeError),
         track_run(

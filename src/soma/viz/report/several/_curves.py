@@ -64,6 +64,7 @@ def _chart(metric: str, facts: RunsFacts) -> Chart:
             x=curve.steps,
             y=curve.values,
             ink=run.ink,
+            dashed=run.ink in INKS[1::2],
             thickness=_THIN if run.ink == "line" else 1.8,
             key=run.ink != "line",
         )

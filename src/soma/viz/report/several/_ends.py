@@ -9,7 +9,7 @@ from soma.viz.report._section import Section
 from soma.viz.report.several._facts import RunsFacts
 from soma.viz.report.several._one import OneRun
 
-_MOST_ERROR = 600  # columns
+_MOST_ERROR = 300  # columns
 _UNSAID = {"running": "It was going on when this report was made."}
 
 

@@ -13,12 +13,13 @@ from soma.viz.report._curves import thinner
 from soma.viz.report.several._better import Better, better
 from soma.viz.report.several._one import OneRun, one_run
 
-MOST_RUNS = 500  # in the table
+_MOST_READ = 1_000  # runs; the best of them are told of
+MOST_RUNS = 300  # in the table
 MOST_DRAWN = 100  # of them, in figures
 MOST_METRICS = 12  # figures
-_POINTS = 40_000  # of all figures together
-_MOST_POINTS = 1_000  # of a curve
-_MOST_NAME = 80  # columns
+_POINTS = 16_000  # of all figures together
+_MOST_POINTS, _LEAST_POINTS = 1_000, 100  # of a curve, until it is known how many there are
+_MOST_NAME = 48  # columns
 _LETTERS = 6  # of an id, where two runs have one name
 _HELD_OUT = {"validation", "valid", "val", "eval", "test"}
 
@@ -61,7 +62,8 @@ class RunsFacts:
 
 def runs_facts(folders: Sequence[str | PathLike[str]]) -> RunsFacts:
     """Return what there is to tell of the runs in some directories, in that order."""
-    read = [one_run(folder, _share(len(folders), 1)) for folder in folders[:MOST_RUNS]]
+    most = max(_LEAST_POINTS, _share(len(folders), 1))
+    read = [one_run(folder, most) for folder in folders[:_MOST_READ]]
     runs = [run for run in read if run is not None]
     shared = _shared(runs)
     known = {name: better(name, _with(runs, name)) for name in shared}
@@ -70,6 +72,8 @@ def runs_facts(folders: Sequence[str | PathLike[str]]) -> RunsFacts:
     if goal is not None:
         runs.sort(key=lambda run: _rank(run, goal))
         shared.sort(key=lambda name: name != goal.metric)
+    found = len(runs)
+    runs = runs[:MOST_RUNS]
     readable = [run for run in runs if run.readable]
     varying = [name for name in _names(readable) if not _is_same(readable, name)]
     most = _share(min(len(runs), MOST_DRAWN), min(len(shared), MOST_METRICS))
@@ -85,7 +89,7 @@ def runs_facts(folders: Sequence[str | PathLike[str]]) -> RunsFacts:
             for name in _names(readable)
             if name not in varying
         },
-        left_out=tuple(_left_out(len(folders), read)),
+        left_out=tuple(_left_out(len(folders), read, found)),
     )
 
 
@@ -152,11 +156,13 @@ def _text(params: dict[str, Any], name: str) -> str | None:
     return json.dumps(params[name], sort_keys=True, default=str) if name in params else None
 
 
-def _left_out(given: int, read: Sequence[OneRun | None]) -> Iterable[str]:
-    gone = sum(run is None for run in read)
+def _left_out(given: int, read: Sequence[OneRun | None], found: int) -> Iterable[str]:
+    gone = len(read) - found
     if given > len(read):
-        yield f"The first {len(read)} of {given:,} runs are in this file."
+        yield f"The first {len(read):,} of {given:,} runs were read."
+    if found > MOST_RUNS:
+        yield f"The first {MOST_RUNS} of {found:,} runs are in this file, the best where known."
     if gone:
         yield f"{counted(gone, 'run')} had been removed before this report was made."
-    if len(read) - gone > MOST_DRAWN:
-        yield f"Figures draw the first {MOST_DRAWN} of {len(read) - gone:,} runs."
+    if found > MOST_DRAWN:
+        yield f"Figures draw the first {MOST_DRAWN} of these."

@@ -10,8 +10,8 @@ from soma.viz.report.several._one import MOST_FINDINGS, OneRun
 from soma.viz.report.several._table import LOOKS, finding_line
 
 _MOST_COMMON = 40  # rows
-_MOST_RUNS = 100
-_MOST_LINE = 240  # columns
+_MOST_RUNS = 40
+_MOST_LINE = 160  # columns
 
 
 class Common(NamedTuple):

@@ -5,7 +5,7 @@ from os import PathLike
 
 from soma.viz.report._sheet import refuse_both, sheet
 from soma.viz.report.several._curves import curves_charts, curves_section
-from soma.viz.report.several._data import runs_data
+from soma.viz.report.several._data import LONG, runs_data, runs_told
 from soma.viz.report.several._ends import ends_section
 from soma.viz.report.several._facts import runs_facts
 from soma.viz.report.several._findings import findings_section
@@ -34,13 +34,17 @@ def runs_html(
     facts = runs_facts(folders)
     sections = [part for part in (make(facts) for make in _SECTIONS) if part is not None]
     told = [sentence for part in sections for sentence in part.left_out]
+    runs = runs_told(facts)
+    short = sum(not run.keys() & set(LONG) for run in runs)
+    if short:
+        told.append(f"The data of the last {short} runs is without what the table has of them.")
     left_out = [*facts.left_out, *told]
     return sheet(
         title(facts),
         head=head(facts),
         sections=sections,
         left_out=left_out,
-        data=runs_data(facts, left_out),
+        data=runs_data(facts, runs, left_out),
         charts=curves_charts(facts) | params_charts(facts),
         made_at=facts.made_at,
         ids=[run.id for run in facts.runs],

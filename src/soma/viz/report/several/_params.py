@@ -97,7 +97,12 @@ def _dots(param: str, facts: RunsFacts) -> Dots | None:
 def _chart(dots: Dots, goal: Goal) -> Chart:
     kind: AxisKind = "log" if not dots.choices and _spans(dots.x) else "linear"
     up_log = logarithmic(dots.y)
-    x = Axis(kind="category", categories=dots.choices) if dots.choices else Axis(kind=kind)
+    x = Axis(kind=kind)
+    if dots.choices:
+        x = Axis(kind="category", categories=dots.choices)
+    elif kind == "linear":  # no dot stands on the axis
+        beside = (max(dots.x) - min(dots.x)) / 20
+        x = Axis(kind=kind, ends=(min(dots.x) - beside, max(dots.x) + beside))
     series = tuple(
         Series(name=run.label, x=(x,), y=(y,), ink=run.ink, joined=False, key=False)
         for run, x, y in zip(dots.runs, dots.x, dots.y, strict=True)

@@ -35,10 +35,10 @@ class Column(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """One cell: what is read, and what it is sorted by; the empty text stands last."""
+    """One cell: what is read, and what it is sorted by; None: by the text; "" stands last."""
 
     text: str
-    value: float | str = ""
+    value: float | str | None = ""
     best: bool = False
 
 
@@ -135,7 +135,7 @@ def _param(params: dict[str, Any], name: str) -> Cell:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return Cell(f"{value:.5g}" if isinstance(value, float) else f"{value}", _sortable(value))
     text = shortened(told(value), _MOST_VALUE)
-    return Cell(text, text)
+    return Cell(text, None)
 
 
 def _metric(run: OneRun, facts: RunsFacts, name: str) -> Iterator[Cell]:

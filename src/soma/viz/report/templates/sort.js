@@ -15,7 +15,7 @@
     const falls = head.getAttribute("aria-sort") === "ascending";
     for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
     head.setAttribute("aria-sort", falls ? "descending" : "ascending");
-    const value = (row) => row.cells[column].dataset.value;
+    const value = (row) => row.cells[column].dataset.value ?? row.cells[column].textContent.trim();
     const rows = [...body.rows].sort((one, other) => {
       const [a, b] = [value(one), value(other)];
       if (a === "" || b === "") return (a === "") - (b === "");
