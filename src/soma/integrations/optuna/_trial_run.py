@@ -6,7 +6,7 @@ from math import isnan
 from os import PathLike
 from typing import Any, NoReturn, TypeGuard
 
-from optuna import Trial, TrialPruned
+from optuna import Study, Trial, TrialPruned
 
 from soma.core import has_module
 from soma.errors import TrainingLost
@@ -85,7 +85,8 @@ def trial_run(
 ) -> Iterator[TrialRun]:
     """Keep what a trial does inside a `with` as a run, and watch the health of its modules.
 
-    The run is called `study #number` and has the values that the trial has drawn. An error leaves
+    The run is called `study #number`, is tagged with the study's name and `minimize` or `maximize`,
+    and has the values that the trial has drawn. An error leaves
     it `failed`, a pruner `interrupted`, with the reason. Faults come into the study as attributes
     of the trial, at each report and at the end: all in `soma.health`, the one that ended it in
     `soma.pruned`, each with flag, node, since which step, how sure, why. `soma.run` is the id.
@@ -103,7 +104,7 @@ def trial_run(
             graph.track_run(
                 f"{study} #{trial.number}",
                 kind="trial",
-                tags=[study],
+                tags=[study, *_goal(trial.study)],
                 params=trial.params,
                 root=root,
             )
@@ -121,6 +122,11 @@ def trial_run(
         except TrainingLost as error:
             told.ends_as_lost(error)
         told.judge()
+
+
+def _goal(study: Study) -> list[str]:
+    """Return what readers of runs go by; a study of several values has no single goal."""
+    return [study.direction.name.lower()] if len(study.directions) == 1 else []
 
 
 def _is_ours(pruner: object) -> TypeGuard[HealthPruner]:

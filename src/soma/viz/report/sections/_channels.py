@@ -53,8 +53,10 @@ def channels_section(facts: Facts) -> Section | None:
             units=[
                 Channels(
                     id,
-                    figure(f"channels-{at}", charts[f"channels-{at}"], width=_TABLE),
-                    figure(f"evolution-{at}", charts[f"evolution-{at}"], width=_EVOLUTION),
+                    figure(f"channels-{at}", charts[f"channels-{at}"], widths={"wide": _TABLE}),
+                    figure(
+                        f"evolution-{at}", charts[f"evolution-{at}"], widths={"wide": _EVOLUTION}
+                    ),
                 )
                 for at, id in enumerate(shown)
             ],
