@@ -78,12 +78,11 @@ __all__ = [
 ]
 
 
+_attribute = _extras.late(__name__, _LATE, extra="torch")
+
+
 def __getattr__(name: str) -> object:
-    if name == "cache":
-        return _extras.require("soma.cache", extra="all")
-    if name not in _LATE:
-        raise AttributeError(f"module 'soma' has no attribute {name!r}")
-    return getattr(_extras.require(_LATE[name], extra="torch"), name)
+    return _extras.require("soma.cache", extra="all") if name == "cache" else _attribute(name)
 
 
 def __dir__() -> list[str]:
