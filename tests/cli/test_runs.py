@@ -263,3 +263,11 @@ def test_a_run_is_found_by_its_name(root: Path) -> None:
         pass
 
     assert json.loads(command("check", "plain", "--root", root, "--json").stdout)["run"] == newer.id
+
+
+def test_a_misspelt_name_is_told_the_right_one(root: Path, tmp_path_factory: Any) -> None:
+    """Names are suggested as ids are; where nothing ran yet, that is what is said."""
+    empty = tmp_path_factory.mktemp("empty")
+
+    assert "Did you mean `plain`?" in command("graph", "plane", "--root", root).output
+    assert f"there are no runs below {empty}" in command("graph", "last", "--root", empty).output
