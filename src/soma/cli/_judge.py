@@ -30,10 +30,11 @@ def threshold_option(command: Callable[..., None]) -> Callable[..., None]:
 @root_option
 @form_options
 def judge(run: str, audit: int | None, given: tuple[str, ...], root: str, form: Form) -> None:
-    """Judge what was measured in RUN again, worst first; `soma explain FLAG` says more.
+    """Say what does not learn in RUN, worst first.
 
-    Exits with 1 if something is wrong, or if of some node nothing was measured. No torch is
-    needed. RUN is an id, the beginning of one, `last`, or the path of a run directory.
+    What was measured is judged again, without torch; `soma explain FLAG` says more of a flag.
+    Exits with 1 if something is wrong, or if of some node nothing was measured. RUN is an id,
+    the beginning of one, `last`, or the path of a run directory.
     """
     from soma.errors import SomaError
     from soma.tracking import numbers_out

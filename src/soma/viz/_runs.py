@@ -69,9 +69,11 @@ class RunList(Sequence[RunView]):
         return len(self._views)
 
     def __repr__(self) -> str:
+        rows = self._rows()
+        widest = max((len(row.length) for row in rows), default=0)
         lines = [
-            f"{SIGNS[row.state]} {row.state:<11} {row.id}  {row.length}".rstrip()
-            for row in self._rows()
+            f"{SIGNS[row.state]} {row.state:<11} {row.id}  {row.length:>{widest}}  {row.name}"
+            for row in rows
         ]
         if len(self) > _MOST:
             lines.append(f"and {len(self) - _MOST} more")
