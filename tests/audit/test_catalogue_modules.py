@@ -246,3 +246,11 @@ def test_modules_that_come_later(*, compiles: bool) -> None:
     assert [one for one in audit.measurements.notes if "not measured: `0`" in one] == (
         [] if compiles else ["put into `m` after the audit began, and not measured: `0`"]
     )
+
+
+@pytest.mark.parametrize("given", [[nn.Linear(4, 4)], three_layers().children(), None, {"m": 3}])
+def test_modules_without_names(given: object) -> None:
+    """What is not modules by name is refused, with a way to write it."""
+    wanted = r"model\.named_children\(\)"
+    with pytest.raises(TypeError, match=wanted), soma.audit_modules(given):
+        pass
