@@ -9,6 +9,7 @@ from torch import nn
 
 import soma
 from soma.audit._thinning import Strides, kept_steps
+from soma.errors import InvalidInput
 from soma.health import Step, judge, measurements_from_rows
 from soma.tracking import track_run
 from tests.audit.loops import X, plain_step
@@ -148,3 +149,15 @@ def test_a_group_of_steps_keeps_its_worst(stride: int) -> None:
     wanted = [*range(8)] if stride == 1 else [0, 2, 4, 5, 6]
 
     assert [*kept_steps(steps, Strides(stride, stride))] == wanted
+
+
+@pytest.mark.parametrize("given", ["runs/first", 3])
+def test_what_is_no_run(given: object) -> None:
+    """A path in place of a run is told of, before anything is hooked."""
+    model = nn.Linear(4, 2)
+    with (
+        pytest.raises(InvalidInput, match="a run that goes on is wanted"),
+        soma.audit_modules({"m": model}, run=given),
+    ):
+        pass
+    assert not model._forward_hooks

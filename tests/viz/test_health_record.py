@@ -105,12 +105,14 @@ def test_figures_draw_the_lines_of_the_audit(tmp_path: Path) -> None:
     assert "LEAKAGE is above 0.8" in view.to_html(static=True)
 
 
-def test_an_audit_that_is_not_there(tmp_path: Path) -> None:
-    """Whoever asks for the third audit of a run with one is told how many there are."""
-    view = RunView(audited(tmp_path, chain(3)).dir, audit=3)
+@pytest.mark.parametrize("ask", ["verdict", "measurements", "health_flags", "to_html"])
+@pytest.mark.parametrize("audit", [0, 3])
+def test_an_audit_that_is_not_there(ask: str, audit: int, tmp_path: Path) -> None:
+    """Whoever asks for the third audit of a run with one is told so; no answer looks healthy."""
+    view = RunView(audited(tmp_path, chain(3)).dir, audit=audit)
 
-    with pytest.raises(NotRecorded, match="has no audit 3; it has 1"):
-        view.verdict()
+    with pytest.raises(NotRecorded, match=f"has no audit {audit}; it has 1"):
+        getattr(view, ask)()
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"flags": 3}', '{"thresholds": {"gone": 1}}'])

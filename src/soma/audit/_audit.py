@@ -9,7 +9,7 @@ from typing import NoReturn
 from soma.audit._record import AuditRecord
 from soma.audit._recorder import Recorder
 from soma.audit._replaced import mark_replaced
-from soma.errors import GradientHealthError, TrainingLost
+from soma.errors import GradientHealthError, InvalidInput, TrainingLost
 from soma.health import AuditReport, Finding, Measurements, Series, Thresholds, judge, lost
 from soma.tracking import Run
 
@@ -37,7 +37,16 @@ class Audit:
         self._alarmed = False
 
     def keep_in(self, run: Run) -> None:
-        """Keep all numbers in a run's directory, step by step, and the flags at the end."""
+        """Keep all numbers in a run's directory, step by step, and the flags at the end.
+
+        Raises:
+            InvalidInput: what was given is no run.
+        """
+        if not isinstance(run, Run):
+            raise InvalidInput(
+                f"`run` is {run!r:.80}; a run that goes on is wanted, as "
+                "`with soma.track_run(...) as run:` gives it."
+            )
         record = AuditRecord(run, self._recorder.measurements, self._thresholds)
         self._records.append(record)
         self._recorder.on_step.append(record.stepped)

@@ -2,17 +2,21 @@
 
 import warnings
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from threading import RLock
 from time import perf_counter
-from typing import ParamSpec
+from typing import Any, ParamSpec
 
 import torch
+from torch.utils._python_dispatch import _disable_current_modes
 
 from soma.audit._spots import Spot
 from soma.errors import SomaWarning
 from soma.health._numbers import Measurements
 
 P = ParamSpec("P")
+
+_NOWHERE = nullcontext()
 
 
 class Guarded:
@@ -40,7 +44,7 @@ class Guarded:
             torch._C._set_grad_enabled(False)
             try:
                 # Whoever follows the user's operations is not to see ours.
-                with torch._C.DisableTorchFunction():
+                with torch._C.DisableTorchFunction(), _out_of_modes():
                     function(*args, **kwargs)
             except Exception as error:
                 self._failed(spot, error)
@@ -63,3 +67,8 @@ class Guarded:
             )
         if len(self.measurements.notes) < 20:
             self.measurements.notes.append(f"not measured{where}: {said}")
+
+
+def _out_of_modes() -> AbstractContextManager[Any]:
+    """Leave the modes that the user's operations run under, such as one that counts them."""
+    return _disable_current_modes() if torch._C._len_torch_dispatch_stack() else _NOWHERE

@@ -44,7 +44,7 @@ class Hook:
         if torch.compiler.is_compiling():
             return None
         recorder = self._recorder()
-        if recorder is None or recorder.is_deaf or in_transform():
+        if recorder is None or recorder.is_deaf or in_transform() or is_traced():
             return None
         return recorder
 
@@ -199,3 +199,20 @@ def running_backward() -> int:
 def in_transform() -> bool:
     """Whether a function transform of `torch.func` is at work, where values are not numbers."""
     return torch._C._functorch.peek_interpreter_stack() is not None
+
+
+def is_traced() -> bool:
+    """Whether operations are written down to be run elsewhere, where ours would stand among them.
+
+    `torch.jit.trace` does so, the ONNX exporter above it, and modes that work on tensors without
+    numbers.
+    """
+    if torch._C._get_tracing_state() is not None:
+        return True
+    if not torch._C._len_torch_dispatch_stack():
+        return False
+    kinds = torch._C._TorchDispatchModeKey
+    return any(
+        torch._C._get_dispatch_mode(kind) is not None
+        for kind in (kinds.PROXY, kinds.FAKE, kinds.FUNCTIONAL)
+    )

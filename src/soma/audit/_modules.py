@@ -77,11 +77,18 @@ def audit_modules(
 def _named(modules: Modules) -> dict[str, nn.Module]:
     if isinstance(modules, nn.Module):
         modules = {type(modules).__name__.lower(): modules}
-    named = dict(modules)
+    try:
+        named = dict(modules)
+    except (TypeError, ValueError):  # `model.children()`, or None
+        raise _not_by_name(modules) from None
     for name, module in named.items():
         if not isinstance(name, str) or not isinstance(module, nn.Module):
-            raise TypeError(
-                f"`audit_modules` got {name!r}: {module!r}; modules by name are wanted, as "
-                '`{"encoder": encoder, "head": head}`.'
-            )
+            raise _not_by_name({name: module})
     return named
+
+
+def _not_by_name(given: object) -> TypeError:
+    return TypeError(
+        f"`audit_modules` got {given!r:.200}; modules by name are wanted, as "
+        '`{"encoder": encoder, "head": head}` or `model.named_children()`.'
+    )

@@ -128,6 +128,10 @@ def _take(measured: Measurements, steps: dict[int, Step], row: object) -> None:
         case "channels":
             seen = measured.channels.setdefault(_text(row["unit"]), [])
             one = _made(ChannelSnapshot, row, _CHANNELS)
+            count = len(one.largest)
+            # Without a backward there are no gradients.
+            if len(one.deviation) != count or len(one.gradient) not in (0, count):
+                raise ValueError("as many numbers of each kind are wanted")
             seen[:] = [*(other for other in seen if other.step != one.step), one]
         case "similarity":
             first, second = map(_text, row["groups"])

@@ -40,8 +40,10 @@ class HealthRecord:
         """Return what an audit measured; None where none ran. It is read again when it has grown.
 
         Raises:
+            NotRecorded: another one than the last was asked for, and the run has no such audit.
             InvalidMeasurements: a newer soma wrote it.
         """
+        self._check_chosen()
         file = self._folder / numbered(_AUDIT, self._number)
         state = self._number, (size := _size(file))
         if state != self._read[0]:
@@ -63,7 +65,11 @@ class HealthRecord:
         return next((one for one in numbers if _size(self._folder / numbered(_AUDIT, one))), 1)
 
     def readable(self) -> Measurements | None:
-        """Return what an audit measured; None also where a newer soma wrote it."""
+        """Return what an audit measured; None also where a newer soma wrote it.
+
+        Raises:
+            NotRecorded: as in `measurements`.
+        """
         with suppress(InvalidMeasurements):
             return self.measurements()
         return None
@@ -75,12 +81,10 @@ class HealthRecord:
             NotRecorded: none ran.
         """
         found = self.measurements()
-        number, audits = self._number, self.audits
-        if found is None and audits:
+        if found is None and self.audits:
             raise NotRecorded(
-                f"audit {number} of the run `{self.run}` has written nothing yet; ask again later."
-                if 0 < number <= audits
-                else f"the run `{self.run}` has no audit {number}; it has {audits}, from 1 on."
+                f"audit {self._number} of the run `{self.run}` has written nothing yet; ask again "
+                "later."
             )
         if found is None:
             raise NotRecorded(
@@ -121,6 +125,14 @@ class HealthRecord:
             {"node_id": one.unit, "flag": one.flag, "why": one.why}
             for one in self.report().findings
         ]
+
+    def _check_chosen(self) -> None:
+        """Object to an audit that is not there, which else would look like one without faults."""
+        audits = self.audits
+        if self._chosen is not None and audits and not 0 < self._chosen <= audits:
+            raise NotRecorded(
+                f"the run `{self.run}` has no audit {self._chosen}; it has {audits}, from 1 on."
+            )
 
     def _thresholds(self) -> Thresholds:
         given = self._kept().get("thresholds")

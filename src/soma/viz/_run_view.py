@@ -125,13 +125,18 @@ class RunView:
         return self._record.cache_activity()
 
     def health_flags(self) -> list[dict[str, Any]]:
-        """Return what an audit has flagged, by node: mappings with `node_id`, `flag` and more."""
+        """Return what an audit has flagged, by node: mappings with `node_id`, `flag` and more.
+
+        Raises:
+            NotRecorded: `audit` names one that the run does not have.
+        """
         return self._health.flags()
 
     def measurements(self) -> Measurements | None:
         """Return all that an audit measured; None where none ran.
 
         Raises:
+            NotRecorded: `audit` names one that the run does not have.
             InvalidMeasurements: a newer soma wrote it.
         """
         return self._health.measurements()
