@@ -79,12 +79,13 @@ __all__ = [
 ]
 
 
+_attribute = _extras.late(__name__, _LATE, extra="torch")
+
+
 def __getattr__(name: str) -> object:
     if name in ("cache", "distributed"):
         return _extras.require(f"soma.{name}", extra="all")
-    if name not in _LATE:
-        raise AttributeError(f"module 'soma' has no attribute {name!r}")
-    return getattr(_extras.require(_LATE[name], extra="torch"), name)
+    return _attribute(name)
 
 
 def __dir__() -> list[str]:

@@ -1,6 +1,7 @@
 """Optional libraries: loaded late, and a kind word when they are missing."""
 
 import sys
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from types import ModuleType
 
@@ -25,6 +26,25 @@ def require(module: str, *, extra: str) -> ModuleType:
             f"`{module}` needs {library}, which is not installed. "
             f"Install it with: pip install '{DIST}[{extra}]'"
         ) from missing
+
+
+def late(package: str, files: Mapping[str, str], *, extra: str) -> Callable[[str], object]:
+    """Return a package's `__getattr__`, which loads what it offers when that is first used.
+
+    Args:
+        files: where each name stands: a file of the package as `_sklearn`, or any module by its
+            whole name.
+        extra: what has to be installed for it.
+    """
+
+    def attribute(name: str) -> object:
+        if name not in files:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        file = files[name]
+        whole = f"{package}.{file}" if file.startswith("_") else file
+        return getattr(require(whole, extra=extra), name)
+
+    return attribute
 
 
 def loaded(module: str) -> ModuleType | None:

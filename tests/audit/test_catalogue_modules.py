@@ -7,7 +7,9 @@ import pickle  # noqa: TID251
 import pytest
 import torch
 from torch import nn
+from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn.utils.parametrizations import spectral_norm, weight_norm
+from torch.utils.flop_counter import FlopCounterMode
 
 import soma
 from tests.audit.loops import X, hook_tables, laws, plain_step, values
@@ -61,6 +63,48 @@ def test_compiled_inside_the_audit() -> None:
 
     assert audit.measurements.units["m/0"].unobserved
     assert all(values(audit, "m/0", "param_grad_norm"))
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:You are using the legacy")
+@pytest.mark.parametrize("how", ["jit", "make_fx", "onnx"])
+def test_traced_inside_the_audit(how: str) -> None:
+    """Row 12: what is traced with hooks on is the module alone, and the audit goes on."""
+
+    def trace(model: nn.Module) -> list[str]:
+        if how == "jit":  # compares two traces, which have to be the same
+            return [one.kind() for one in torch.jit.trace(model, X).inlined_graph.nodes()]
+        if how == "make_fx":
+            return [str(one.target) for one in make_fx(model)(X).graph.nodes]
+        file = io.BytesIO()
+        torch.onnx.export(model, (X,), file, dynamo=False)
+        return [str(len(file.getvalue()))]
+
+    model = three_layers()
+    wanted = trace(model)
+    with soma.audit_modules({"m": model}, inside=True) as audit:
+        plain_step(model, torch.optim.SGD(model.parameters(), lr=0.1), X)
+        found = trace(model)
+
+    assert found == wanted
+    assert not audit.measurements.notes
+
+
+def test_operations_of_the_audit_are_not_counted() -> None:
+    """Who counts or changes operations by a dispatch mode gets those of the training alone."""
+
+    def counted(model: nn.Module) -> int:
+        with FlopCounterMode(display=False) as counter:
+            model(X).square().mean().backward()
+        return counter.get_total_flops()
+
+    model = three_layers()
+    wanted = counted(model)
+    with soma.audit_modules({"m": model}, inside=True, channels=True) as audit:
+        found = counted(model)
+        torch.optim.SGD(model.parameters(), lr=0.1).step()
+
+    assert found == wanted
+    assert values(audit, "m/0", "out_grad_norm")
 
 
 def test_parallel_names() -> None:
@@ -185,3 +229,28 @@ def test_modules_shared_by_two_names() -> None:
     norms = [values(audit, f"{name}/0", "out_grad_norm")[0] for name in ("first", "second")]
     assert norms[0] != norms[1]
     assert values(audit, "first/0", "calls") == values(audit, "second/0", "calls") == [1.0]
+
+
+@pytest.mark.parametrize("compiles", [False, True])
+def test_modules_that_come_later(*, compiles: bool) -> None:
+    """A module put in the place of another is not measured, and not called healthy."""
+    net = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 2))
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    with soma.audit_modules({"m": net}, optimizer, inside=True) as audit:
+        for step in range(4):
+            if step == 2:
+                net[0] = torch.compile(net[0], backend="eager") if compiles else nn.Linear(4, 4)
+            plain_step(net, optimizer, X)
+    row = audit.report().by_id()["m/0"]
+    assert ("UNOBSERVED(replaced)" in row.flags) is not compiles
+    assert [one for one in audit.measurements.notes if "not measured: `0`" in one] == (
+        [] if compiles else ["put into `m` after the audit began, and not measured: `0`"]
+    )
+
+
+@pytest.mark.parametrize("given", [[nn.Linear(4, 4)], three_layers().children(), None, {"m": 3}])
+def test_modules_without_names(given: object) -> None:
+    """What is not modules by name is refused, with a way to write it."""
+    wanted = r"model\.named_children\(\)"
+    with pytest.raises(TypeError, match=wanted), soma.audit_modules(given):
+        pass

@@ -1,12 +1,14 @@
 """Optimizers and gradient scalers of all kinds (catalogue 13-20, 48)."""
 
 import math
+from contextlib import nullcontext
 
 import pytest
 import torch
 from torch import nn
 
 import soma
+from soma.errors import SomaWarning
 from tests.audit.loops import X, laws, plain_step, values
 
 
@@ -288,3 +290,48 @@ def test_gans_are_not_stale() -> None:
             make.step()
     assert len(audit.measurements.steps) == 6
     assert not any(one.stale for one in audit.measurements.steps)
+
+
+def test_a_game_in_which_nothing_is_cleared() -> None:
+    """Each player uses what its own last step had used, whatever the other one has added."""
+    maker, critic = nn.Linear(2, 4), nn.Linear(4, 1)
+    make, judge = (torch.optim.SGD(one.parameters(), lr=0.01) for one in (maker, critic))
+    noise = torch.randn(8, 2)
+    with soma.audit_modules({"maker": maker, "critic": critic}) as audit:
+        for _ in range(5):
+            (critic(X).mean() - critic(maker(noise).detach()).mean()).backward()
+            judge.step()
+            critic(maker(noise)).mean().backward()
+            make.step()
+    flags = {row.filter_id: row.flags for row in audit.report().filters}
+    assert [flags[one].count("STALE_GRAD") for one in ("maker", "critic")] == [1, 1]
+
+
+def _in_turns(first, second) -> None:
+    for _ in range(3):
+        for one in (first, second):
+            one.step()
+
+
+def _one_after_the_other(first, second) -> None:
+    for one in (first, second):
+        for _ in range(3):
+            one.step()
+
+
+@pytest.mark.parametrize(
+    ("steps", "is_shared", "notes"),
+    [(_in_turns, True, 1), (_in_turns, False, 0), (_one_after_the_other, True, 0)],
+)
+def test_two_optimizers_over_one_tensor(steps, *, is_shared: bool, notes: int) -> None:
+    """Row 20: it is said once, of two that step in turns; a second stage may hold the same."""
+    net = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 2))
+    optimizers = [
+        torch.optim.SGD(net.parameters() if is_shared else net[0].parameters(), lr=0.1),
+        torch.optim.Adam(net[1].parameters()),
+    ]
+    net(X).square().mean().backward()
+    told = pytest.warns(SomaWarning, match="Adam and SGD.*`m/1`") if notes else nullcontext()
+    with told, soma.audit_modules({"m": net}, optimizers, inside=True) as audit:
+        steps(*optimizers)
+    assert len([one for one in audit.measurements.notes if "two optimizers" in one]) == notes

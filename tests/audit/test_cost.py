@@ -158,3 +158,10 @@ def test_what_a_step_takes_longer_counts() -> None:
         whole = budget.is_whole(step)
         budget.note(step, 0.1 if whole else 0.0, 1.2 if whole else 1.0)
     assert budget.every == 4  # 0.2 / 0.05
+
+
+@pytest.mark.parametrize("share", [0, -1, float("nan"), "5 %"])
+def test_a_budget_is_a_share(share) -> None:
+    """What is no number above 0 is told, NaN among it."""
+    with pytest.raises(ValueError, match=r"`budget` is .*; a share of the time above 0"):
+        Budget(share)

@@ -1,5 +1,8 @@
 """The audit of a graph: nodes, fan-ins, shared modules, what stays as it was."""
 
+import pickle  # noqa: TID251
+from copy import deepcopy
+
 import pytest
 import torch
 from torch import nn
@@ -224,3 +227,20 @@ def test_asserting_health() -> None:
     g.node("cut", Cut())
     with pytest.raises(GradientHealthError, match="NO_GRAD"):
         trained(g, steps=6, inside=True).assert_healthy()
+
+
+@pytest.mark.parametrize("copied", [deepcopy, lambda g: pickle.loads(pickle.dumps(g))])
+def test_a_copy_of_an_audited_graph(copied) -> None:
+    """A graph is copied inside an audit, as to keep the best; nobody watches the copy."""
+    g = Graph.somatize(Dense(width=3) >> Dense(width=2), cache=None).materialize(X)
+    g.train()
+    g.make_optimizer(torch.optim.SGD, lr=0.05)
+    with g.gradient_audit(inside=True) as audit:
+        copy = copied(g)
+        for one in (g, copy, copy):
+            with one.context() as ctx:
+                one.zero_grad()
+                one.backward(ctx, one.forward(X)[0].square().mean())
+            one.step(ctx)
+
+    assert audit.report().n_steps == 1

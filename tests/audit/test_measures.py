@@ -142,6 +142,37 @@ def test_channels(axis: int) -> None:
     assert torch.allclose(gradient, x.double().abs().sum(others).float(), rtol=1e-5)
 
 
+@pytest.mark.parametrize("axis", [1, 2])
+@pytest.mark.parametrize("shape", [(700, 28, 32), (89_600, 7, 1)])
+@pytest.mark.parametrize("name", ["large", "positive", "half zero"])
+def test_totals_come_with_the_channels(name: str, shape: tuple[int, ...], axis: int) -> None:
+    """What a look at channels tells of the whole output is what a look at all of it tells."""
+    x = TENSORS[name][:, :896].reshape(shape)
+    measures = Measures()
+    sums = channel_output(x, axis, measures.scratch).sums
+    assert sums is not None
+    found = tuple(measures.activation(x, None, sums).values)
+    assert found == pytest.approx(tuple(plainly(x)), rel=1e-4, abs=1e-2, nan_ok=True)
+
+
+@pytest.mark.parametrize("small", [0.0, 1e-25, 1e-40])
+def test_a_channel_too_small_for_squares(small: float) -> None:
+    """Its deviation is right beside channels of usual size."""
+    x = BIG[:600, :4].clone()
+    x[:, 2] *= small
+    found = channel_output(x, 1, Measures().scratch)
+    truth = x[:, 2].double().std(unbiased=False).item()
+    assert float((found.spread[2] / found.samples).sqrt()) == pytest.approx(truth, rel=1e-3)
+
+
+@pytest.mark.parametrize("name", ["large", "tiny", "huge", "double", "turned"])
+def test_the_norm_alone(name: str) -> None:
+    """Where no more is asked than a norm, it is the same one."""
+    found = Activation(*Measures().size(TENSORS[name]).values)
+    assert (found.size, found.bad) == (TENSORS[name].numel(), 0)
+    assert found.norm == pytest.approx(plainly(TENSORS[name]).norm, rel=1e-5)
+
+
 @pytest.mark.parametrize(
     "activation",
     [nn.Tanh(), nn.Sigmoid(), nn.Softsign(), nn.Hardtanh(-1.5, 2.0), nn.Hardsigmoid()],

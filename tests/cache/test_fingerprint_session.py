@@ -287,7 +287,9 @@ def test_a_version_stands_for_the_code_of_its_class() -> None:
     assert digest(one) == digest(other_base)
     assert len({digest(one), digest(other_own), digest(other_version)}) == 3
     base = identity(one["Base"](k=1))
-    assert (base.libraries, list(base.code)) == ({}, ["__main__.Base._cache_version"])
+    # The module is called by the program that the tests run in.
+    assert [name.partition(".")[2] for name in base.code] == ["Base._cache_version"]
+    assert base.libraries == {}
 
 
 @pytest.mark.parametrize(("one", "other"), [("1", 1), (1, 1.0), (1, True)])

@@ -160,3 +160,9 @@ def test_a_prefix_that_trusts_everything_is_refused(wrong: Any) -> None:
     """An empty prefix would let a file import anything."""
     with pytest.raises(ValueError, match="trust_modules"):
         Allowed((), wrong)
+
+
+def test_one_class_in_place_of_a_list() -> None:
+    """The error says how to write it."""
+    with pytest.raises(TypeError, match=r"a list is wanted, as `classes=\[Encoder\]`"):
+        Allowed(int, [])  # type: ignore[arg-type]

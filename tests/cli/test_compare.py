@@ -8,7 +8,7 @@ from click.testing import CliRunner, Result
 
 from soma.cli import main
 from soma.health import Measurements
-from tests.viz.audits_made import audited, chain, grouped
+from tests.viz.audits_made import audited, chain, grouped, write_flags
 
 
 def compare(*arguments: object) -> Result:
@@ -46,6 +46,16 @@ def test_what_became_of_health(
 
     assert [change["kind"] for change in json.loads(result.stdout)["changes"]] == kinds
     assert result.exit_code == code
+
+
+def test_the_lines_of_the_second_run(tmp_path: Path) -> None:
+    """Both runs are judged by the thresholds that the second one was audited with."""
+    measured = grouped(chain(3), 0.9, ("a", "b"))
+    runs = [audited(tmp_path, measured).dir, audited(tmp_path, measured).dir]
+    write_flags(runs[1], measured, leakage=0.8)
+
+    (change,) = json.loads(compare(*runs, "--json").stdout)["changes"]
+    assert (change["kind"], change["before"]) == ("same", "LEAKAGE")
 
 
 def test_the_answer_in_lines(tmp_path: Path) -> None:

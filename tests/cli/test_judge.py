@@ -42,6 +42,16 @@ def test_a_healthy_run(tmp_path: Path) -> None:
     assert "no findings" in result.stdout
 
 
+def test_an_earlier_audit(sick: RunView) -> None:
+    """Of several audits the last is judged, and it says how to see the others."""
+    folder = sick.dir / "diagnostics"
+    (folder / "audit-2.jsonl").write_bytes((folder / "audit.jsonl").read_bytes())
+
+    assert "last of 2 audits; `--audit 1`" in judge(sick.dir).stderr
+    assert judge(sick.dir, "--audit", 1).stderr == ""
+    assert "has no audit 3" in judge(sick.dir, "--audit", 3).stderr
+
+
 def test_other_thresholds(sick: RunView) -> None:
     """A line that is moved finds more, as often as the option is given."""
     result = judge(sick.dir, "--threshold", "leakage=0.8", "--threshold", "dead_samples=1e6",

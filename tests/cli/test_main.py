@@ -21,6 +21,15 @@ def test_help_says_what_it_is_for(flag: str) -> None:
         assert text in result.output
 
 
+@pytest.mark.parametrize("group", [[], ["cache"]])
+def test_every_command_is_told_in_a_whole_line(group: list[str]) -> None:
+    """At 80 columns no summary of a command is cut off."""
+    result = CliRunner().invoke(main, [*group, "--help"], env={"COLUMNS": "80"})
+
+    assert "Commands:" in result.output
+    assert "..." not in result.output.split("Commands:")[1]
+
+
 @pytest.mark.parametrize("flag", ["--version", "-V"])
 def test_version_is_that_of_the_package(flag: str) -> None:
     """One line, for bug reports."""

@@ -77,3 +77,43 @@ def test_a_report_is_opened(run: soma.RunView) -> None:
 
     assert done.returncode == 0
     assert Path("seen").read_text() == Path("r.html").absolute().as_uri()
+
+
+def test_several_runs(run: soma.RunView) -> None:
+    """Several names make one page, in the order in which they were typed; twice is once."""
+    with soma.track_run("other"):
+        pass
+    result = report("demo", "other", run.id)
+    text = Path("runs.html").read_text("utf-8")
+
+    assert (result.exit_code, result.stderr) == (0, "wrote runs.html\n")
+    assert "2 runs · soma report" in text
+    assert text.index(">demo<") < text.index(">other<")
+
+
+def test_all_runs_with_a_tag(run: soma.RunView) -> None:
+    """`--tag` takes the trials of a study, also a single one, and leaves the rest."""
+    with soma.track_run("digits #0", tags=["digits"]):
+        pass
+    result = report("--tag", "digits", "-o", "r.html")
+
+    assert result.exit_code == 0
+    assert "digits · soma report" in Path("r.html").read_text("utf-8")
+    assert ">demo<" not in Path("r.html").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "type one RUN or several, or --tag"),
+        (["last", "--tag", "digits"], "type one RUN or several, or --tag"),
+        (["--tag", "digits"], "no run below .soma has the tag digits"),
+        (["last", "nothing"], "there is no run nothing"),
+    ],
+)
+def test_several_that_are_refused(arguments: list[str], said: str, run: soma.RunView) -> None:
+    """The command ends with 2 and a line that says what to type."""
+    result = report(*arguments)
+
+    assert result.exit_code == 2
+    assert said in result.stderr

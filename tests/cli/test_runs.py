@@ -73,20 +73,29 @@ def test_runs_as_lines(root: Path) -> None:
 
 @pytest.mark.process
 @pytest.mark.skipif(not hasattr(os, "openpty"), reason="needs a pseudo-terminal")
-def test_a_narrow_table_keeps_the_ids(root: Path) -> None:
-    """Other columns give way: an id is there to be typed again."""
+@pytest.mark.parametrize(
+    ("width", "words", "gone"),
+    [
+        (60, [], "started"),
+        (80, ["completed", "params"], "started"),
+        (160, ["started", "kind"], "…"),
+    ],
+)
+def test_a_narrow_table_keeps_the_ids(root: Path, width: int, words: list[str], gone: str) -> None:
+    """An id is there to be typed again; the kind, and the time that it tells, give way."""
     ours, theirs = os.openpty()
     subprocess.run(
         [sys.executable, "-m", "soma", "runs", "--root", str(root)],
         stdout=theirs,
         check=True,
-        env=os.environ | {"TERM": "xterm-256color", "COLUMNS": "60"},
+        env=os.environ | {"TERM": "xterm-256color", "COLUMNS": str(width)},
     )
     os.close(theirs)
     output = os.read(ours, 100_000).decode()
     os.close(ours)
 
-    assert all(id in output for id in ids(root))
+    assert all(word in output for word in [*ids(root), *words])
+    assert gone not in output
 
 
 def test_a_broken_run_is_listed(root: Path) -> None:
@@ -254,3 +263,11 @@ def test_a_run_is_found_by_its_name(root: Path) -> None:
         pass
 
     assert json.loads(command("check", "plain", "--root", root, "--json").stdout)["run"] == newer.id
+
+
+def test_a_misspelt_name_is_told_the_right_one(root: Path, tmp_path_factory: Any) -> None:
+    """Names are suggested as ids are; where nothing ran yet, that is what is said."""
+    empty = tmp_path_factory.mktemp("empty")
+
+    assert "Did you mean `plain`?" in command("graph", "plane", "--root", root).output
+    assert f"there are no runs below {empty}" in command("graph", "last", "--root", empty).output

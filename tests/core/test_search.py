@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -270,6 +271,29 @@ def test_parameters_are_those_in_use() -> None:
         "classes": 3, "width": 128, "rate": Plain().rate, "activation": "relu",
     }  # fmt: skip
     assert parameters_of(remade(Narrow(3), {"width": 32}))["width"] == 32
+
+
+@pytest.mark.parametrize("name", ["fit", "forward", "meta"])
+def test_a_method_is_not_searched(name: str) -> None:
+    """A name that is a method of filters is refused where the class is defined."""
+    with pytest.raises((InvalidInput, RuntimeError)) as caught:
+        type("Odd", (Filter,), {name: soma.search(1, 3)})
+
+    assert f"`{name}` of `Odd` is a method" in str(caught.value.__cause__ or caught.value)
+
+
+@pytest.mark.parametrize("value", [np.array(["relu", "gelu"]), np.ones(2), ["relu"]])
+def test_an_array_is_no_choice(value: Any) -> None:
+    """What compares element by element is refused like any other value outside of the space."""
+    with pytest.raises(InvalidInput, match="'relu' or 'gelu' is wanted"):
+        soma.apply_params(Graph.somatize(Plain()), {"plain.activation": value})
+
+
+@pytest.mark.parametrize("scale", ["linear", "log"])
+def test_bounds_beyond_all_floats(scale: Any) -> None:
+    """A whole number that no float comes near is no bound."""
+    with pytest.raises(InvalidInput, match=r"`high` of `search` is .*; a finite number"):
+        soma.search(1, 10**400, scale=scale)
 
 
 @st.composite

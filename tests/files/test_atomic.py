@@ -37,6 +37,22 @@ def test_the_calls_are_these(tmp_path: Path, durable: bool, calls: list[str]) ->
     assert path.read_bytes() == b"new bytes"
 
 
+@pytest.mark.parametrize("linked", [False, True])
+def test_what_is_no_plain_file_stays(tmp_path: Path, linked: bool) -> None:
+    """A pipe, like a device, is refused and not replaced by a file; nothing is left beside it."""
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    if linked:
+        path = tmp_path / "link"
+        path.symlink_to("pipe")
+    before = sorted(tmp_path.iterdir())
+
+    with pytest.raises(OSError, match="no plain file"):
+        write_atomically(str(path), [b"new"])
+    assert sorted(tmp_path.iterdir()) == before
+    assert stat.S_ISFIFO(path.stat().st_mode)
+
+
 @pytest.mark.process
 @pytest.mark.parametrize("old", [None, b"old bytes"])
 @pytest.mark.parametrize(

@@ -86,6 +86,8 @@ def bad_rows() -> Iterator[object]:
     yield {"kind": "numbers", "unit": 3, "step": 1, "values": {}}
     yield {"kind": "numbers", "unit": "net/a", "step": 1, "values": []}
     yield {"kind": "channels", "unit": "net/a", "step": 1, "largest": [0] * 70_000}
+    uneven = {"largest": [], "deviation": [1.0] * 4, "gradient": [1.0] * 4, "input_rms": 1.0}
+    yield {"kind": "channels", "unit": "net/a", "step": 3, **uneven}
     yield {"kind": "similarity", "unit": "net/a", "groups": ["a"], "step": 1, "value": 1}
     yield {"kind": "correlation", "unit": "net/a", "rows": 3, "channels": []}
     yield {"kind": "origin", "step": 1, "phase": "dream"}

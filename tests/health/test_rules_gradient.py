@@ -41,6 +41,24 @@ def test_waiting_for_its_turn_is_not_vanishing() -> None:
     assert flags(measured({"net/a": {"out_grad_norm": [0.0, 0.5] * HALF}})) == {}
 
 
+@pytest.mark.parametrize(
+    ("gradients", "flag"),
+    [
+        ([0.0, *(1e-4 * at for at in range(1, 12))], []),  # opens
+        ([0.0, 3e-3, 3e-3, *[1e-3] * 9], []),  # has been open
+        ([0.0, *[1e-3] * 11], ["VANISHING"]),  # stays nearly closed
+        ([0.0, *(1e-6 * at for at in range(1, 12))], ["VANISHING"]),  # hardly anything arrives
+        ([1e-6, *(1e-4 * at for at in range(1, 12))], ["VANISHING"]),  # never was closed
+    ],
+)
+def test_a_branch_that_opens_is_not_vanishing(gradients: list[float], flag: list[str]) -> None:
+    """A branch multiplied by a factor that starts at 0 gets more and more of the gradient."""
+    steps = [step(at) for at in range(len(gradients))]
+    low = {"out_grad_norm": gradients, "act_norm": 5.0}
+
+    assert flags(measured({"net/a": low}, steps=steps)).get("net/a", []) == flag
+
+
 def test_always_exactly_zero_is_vanishing() -> None:
     """A branch times 0 gets a gradient of zeros."""
     zero = {"out_grad_norm": 0.0, "param_grad_norm": 0.0, "grad_strength": 0.0, "moved": 0.0}

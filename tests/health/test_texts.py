@@ -1,5 +1,6 @@
 """What a report says, word for word."""
 
+import html
 from collections.abc import Callable
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -69,7 +70,16 @@ def test_a_notebook_shows_a_table_and_no_name_is_markup() -> None:
     tags = Tags()
     tags.feed(report(hostile())._repr_html_())
 
-    assert tags.names == {"div", "p", "table", "thead", "tbody", "tr", "th", "td"}
+    assert tags.names == {"div", "pre", "table", "thead", "tbody", "tr", "th", "td"}
+
+
+def test_a_notebook_tells_what_to_do() -> None:
+    """Above the table stands the text that `print` gives, with cause and help."""
+    found = report(STORIES[0]())
+    page = found._repr_html_()
+
+    assert "= help: " in str(found)
+    assert html.unescape(page.split("<pre>")[1].split("</pre>")[0]) == str(found)
 
 
 def test_a_long_report_does_not_fill_a_notebook() -> None:

@@ -197,6 +197,19 @@ def test_trials_in_threads_keep_apart(tmp_path: Path) -> None:
     assert {run.state for run in soma.runs(tmp_path)} == {"completed"}
 
 
+def test_an_objective_is_tried_without_a_study(tmp_path: Path) -> None:
+    """A `FixedTrial` is a run like any other, and no pruner ends it."""
+    g = soma.Graph.somatize(soma.Filter() >> soma.Filter(), cache=None)
+    trial = optuna.trial.FixedTrial({}, number=3)
+
+    with trial_run(trial, suggest(trial, g), root=tmp_path) as run:
+        run.report(float("nan"), 0)
+
+    (kept,) = soma.runs(tmp_path)
+    assert (kept.name, kept.state) == ("trial #3", "completed")
+    assert trial.user_attrs["soma.run"] == kept.id
+
+
 def test_a_graph_without_modules_is_tracked_too(tmp_path: Path) -> None:
     """There is nothing to audit, and values are reported as ever."""
     g = soma.Graph.somatize(soma.Filter() >> soma.Filter(), cache=None)

@@ -226,8 +226,8 @@ def test_a_full_disk_stops_no_run(tmp_path: Path) -> None:
     class Full(CsvSink):
         def start(self, run: Any) -> None:
             super().start(run)
-            self._path.unlink()
-            self._path.symlink_to("/dev/full")
+            Path(self.where).unlink()
+            Path(self.where).symlink_to("/dev/full")
 
     sink: Sink = Full(tmp_path / "out")
     with (
@@ -238,3 +238,22 @@ def test_a_full_disk_stops_no_run(tmp_path: Path) -> None:
 
     assert RunRecord(run.dir).state == "completed"
     assert points(run.dir)[0].value == 0.5
+
+
+@pytest.mark.parametrize("make", [CsvSink, TensorBoardSink])
+def test_an_export_in_the_middle_of_another(make: Any, tmp_path: Path) -> None:
+    """Two exports of a run at once leave what one of them does: nothing stands twice."""
+    folder = hard_run(tmp_path / "runs")
+
+    class Interrupted(make):
+        def points(self, points):
+            super().points(points[:5])
+            export_run(folder, make(tmp_path / "both"))
+            super().points(points[5:])
+
+    export_run(folder, make(tmp_path / "one"))
+    export_run(folder, Interrupted(tmp_path / "both"))
+
+    (one,) = (file for file in (tmp_path / "one").rglob("*") if file.is_file())
+    (both,) = (file for file in (tmp_path / "both").rglob("*") if file.is_file())
+    assert both.read_bytes() == one.read_bytes()

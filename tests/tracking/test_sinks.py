@@ -235,3 +235,21 @@ def test_half_a_line_is_not_handed_over(tmp_path: Path) -> None:
 
     assert tell(sink, RunRecord(moved), [], Standing("crashed")) == 1
     assert (sink.run.id, sink.calls) == ("elsewhere", ["start", "points", "close"])
+
+
+def test_a_sink_takes_one_run_at_a_time(tmp_path: Path) -> None:
+    """A sink given to a second run while it takes the first is told of, and mixes nothing."""
+    sink = Keeping()
+    with soma.track_run("first", root=tmp_path, sinks=[sink]) as first:
+        first.log("loss", 1.0)
+        assert sink.arrived.wait(30)
+        with pytest.warns(SinkWarning, match=f"this sink takes the run `{first.id}`"):
+            kept_in("second", tmp_path, sink)
+
+    assert [point.value for point in sink.got] == [1.0]
+
+
+def kept_in(name: str, root: Path, sink: Sink) -> None:
+    """Keep a run of one point."""
+    with soma.track_run(name, root=root, sinks=[sink]) as run:
+        run.log("loss", 2.0)

@@ -3,9 +3,11 @@
 from copy import deepcopy
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.utils.data import DataLoader, StackDataset
 
 from soma import DifferentiableFilter, Filter, Graph, Inputs
 from soma.errors import CompileError, InvalidInput, InvalidNodeId, NotFitted, NotMaterialized
@@ -31,6 +33,13 @@ class Undone(Filter):
 
     def forward(self, x: Any, state: Any) -> Any:
         return x + 1
+
+
+class Lookup(DifferentiableFilter):
+    """Looks rows up, so its input stays integers."""
+
+    def build_module(self, input_shape: Any) -> nn.Module:
+        return nn.Embedding(4, 2)
 
 
 class Draws(Undone):
@@ -151,6 +160,27 @@ def test_it_reads_several_nodes_by_name() -> None:
     for wrong in (X, {"rounded": X, "undonne": X}):
         with pytest.raises(InvalidInput, match=r"it reads `rounded` and `undone`, .*g\.prefix"):
             module(wrong)
+
+
+def test_tensors_of_a_prefix_make_a_dataset() -> None:
+    """`tensors` gives float arrays the type of the weights, so that a DataLoader batches them."""
+    g = Graph.somatize((Undone() | Undone()) >> Concatenate(2)).materialize(X)
+    module = g.module()
+    prefix = g.prefix(X.double().numpy())
+    batch = next(iter(DataLoader(StackDataset(**module.tensors(prefix)), batch_size=len(X))))
+
+    assert batch["undone"].dtype == torch.float32
+    assert module(batch).equal(module(prefix))
+
+
+def test_tensors_of_one_value_are_a_tensor() -> None:
+    """A module that reads one node takes a tensor, and `tensors` gives one; indices stay."""
+    g = Graph.somatize(Undone() >> Dense(2)).materialize(X)
+    assert g.module().tensors(g.prefix(X.numpy())).equal(X + 1)
+
+    rows = np.array([[0, 3], [1, 2]])
+    g = Graph.somatize(Lookup()).materialize(rows)
+    assert g.module().tensors(rows).dtype == torch.int64
 
 
 def test_plain_roots_share_an_input() -> None:

@@ -50,7 +50,8 @@ def test_rows_of_a_prefix_are_what_numpy_gives(rows: object, expected: list[int]
         ([0.5], "list of 1 came for the rows"),
         (torch.zeros(1, 1, dtype=torch.int64), r"shape \(1, 1\) came for the rows"),
         ([[1], [1, 2]], "list of 2 came for the rows"),
-        (0, "0 came for the rows; a slice, a mask"),
+        (0, r"asked for 0; .* `g.module\(\).tensors\(prefix\)` makes"),
+        ("root", "asked for 'root'; .* Its `values` are by node"),
     ],
 )
 def test_rows_that_are_not_there_are_told(rows: object, words: str) -> None:

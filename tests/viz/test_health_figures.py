@@ -51,7 +51,7 @@ def charts(layers: int) -> list[Chart]:
         audit_chart(audit_info("run", measured, verdict, (), None)),
         module_flow_chart(module_flow_info("run", measured, verdict, "net")),
         channels_chart(channels_info("run", measured, verdict, FIRST)),
-        channel_evolution_chart(channel_evolution_info("run", measured, FIRST)),
+        channel_evolution_chart(channel_evolution_info("run", measured, verdict, FIRST)),
     ]
 
 
@@ -248,7 +248,7 @@ def test_channels_without_correlation() -> None:
 
 def test_how_channels_change() -> None:
     """Rank, likeness of the groups and number of dead channels, at the steps that looked."""
-    info = channel_evolution_info("run", sick(), FIRST)
+    info = channel_evolution_info("run", sick(), report(sick()), FIRST)
     steps = tuple(range(0, STEPS, 2))
 
     assert info.rank == ((0, 2, 4), (6.0, 5.5, 5.0))

@@ -94,6 +94,27 @@ def test_a_threshold_that_is_none(tmp_path: Path) -> None:
         audited(tmp_path, chain(3)).verdict({"leakge": 0.9})
 
 
+def test_figures_draw_the_lines_of_the_audit(tmp_path: Path) -> None:
+    """What is drawn, and told in the report, is judged by the thresholds that the audit had."""
+    measured = grouped(chain(3), 0.9, ("audio", "text"))
+    view = audited(tmp_path, measured)
+    write_flags(view.dir, measured, leakage=0.8, vanishing=5e-3)
+
+    assert "VANISHING is below 0.005" in view.plot_module_flow("net").to_svg()
+    assert "LEAKAGE is above 0.8" in view.plot_channel_evolution("net/layers.0").to_svg()
+    assert "LEAKAGE is above 0.8" in view.to_html(static=True)
+
+
+@pytest.mark.parametrize("ask", ["verdict", "measurements", "health_flags", "to_html"])
+@pytest.mark.parametrize("audit", [0, 3])
+def test_an_audit_that_is_not_there(ask: str, audit: int, tmp_path: Path) -> None:
+    """Whoever asks for the third audit of a run with one is told so; no answer looks healthy."""
+    view = RunView(audited(tmp_path, chain(3)).dir, audit=audit)
+
+    with pytest.raises(NotRecorded, match=f"has no audit {audit}; it has 1"):
+        getattr(view, ask)()
+
+
 @pytest.mark.parametrize("content", ["", "[]", '{"flags": 3}', '{"thresholds": {"gone": 1}}'])
 def test_broken_flags(content: str, tmp_path: Path) -> None:
     """Where the audit's own flags cannot be read, the verdict is taken from the numbers."""

@@ -202,6 +202,15 @@ def test_runs_are_listed_newest_first(tmp_path: Path) -> None:
     assert (len(soma.runs(tmp_path / "none")), repr(soma.runs(tmp_path / "none"))) == (0, "no runs")
 
 
+def test_a_list_names_its_runs(tmp_path: Path) -> None:
+    """In a terminal each line has how the run ended, its id and its name."""
+    view = logged(tmp_path)
+
+    line = repr(soma.runs(tmp_path))
+    assert line.startswith(f"✓ completed   {view.id}  ")
+    assert line.endswith("s  numbers")
+
+
 def test_a_list_is_inert(tmp_path: Path) -> None:
     """A hostile name of a run stays text in the table."""
     fitted(tmp_path, HOSTILE)

@@ -8,7 +8,8 @@ from typing import NoReturn
 
 from soma.audit._record import AuditRecord
 from soma.audit._recorder import Recorder
-from soma.errors import GradientHealthError, TrainingLost
+from soma.audit._replaced import mark_replaced
+from soma.errors import GradientHealthError, InvalidInput, TrainingLost
 from soma.health import AuditReport, Finding, Measurements, Series, Thresholds, judge, lost
 from soma.tracking import Run
 
@@ -36,8 +37,17 @@ class Audit:
         self._alarmed = False
 
     def keep_in(self, run: Run) -> None:
-        """Keep all numbers in a run's directory, step by step, and the flags at the end."""
-        record = AuditRecord(run, self._recorder.measurements)
+        """Keep all numbers in a run's directory, step by step, and the flags at the end.
+
+        Raises:
+            InvalidInput: what was given is no run.
+        """
+        if not isinstance(run, Run):
+            raise InvalidInput(
+                f"`run` is {run!r:.80}; a run that goes on is wanted, as "
+                "`with soma.track_run(...) as run:` gives it."
+            )
+        record = AuditRecord(run, self._recorder.measurements, self._thresholds)
         self._records.append(record)
         self._recorder.on_step.append(record.stepped)
 
@@ -55,6 +65,7 @@ class Audit:
         recorder = self._recorder
         if not recorder.is_closed:
             recorder.read()
+            mark_replaced(recorder)
         recorder.settler.describe()
         return recorder.measurements
 
@@ -62,7 +73,7 @@ class Audit:
         """Return the verdict on all that was measured so far."""
         report = AuditReport(judge(self.measurements, self._thresholds))
         for record in self._records:
-            record.write_health(report, self._thresholds)
+            record.write_health(report)
         return report
 
     def assert_healthy(self) -> None:

@@ -25,7 +25,7 @@ class Budget:
     """
 
     def __init__(self, share: float | None) -> None:
-        if share is not None and share <= 0:
+        if share is not None and not (isinstance(share, int | float) and share > 0):
             raise ValueError(
                 f"`budget` is {share!r}; a share of the time above 0, as 0.05, or None is wanted."
             )

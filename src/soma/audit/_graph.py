@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import partial
 from typing import Any, Protocol
 
 from torch import Tensor, nn
@@ -10,6 +9,7 @@ from torch import Tensor, nn
 from soma.audit._audit import Audit
 from soma.audit._budget import Budget
 from soma.audit._recorder import Recorder
+from soma.audit._replaced import mark_replaced
 from soma.audit._scope import ChannelConfig, InsideByNode, channel_config, check_nodes
 from soma.audit._watch import Watch
 from soma.core import Event, NodeId, NodeStarted, StepFinished
@@ -53,6 +53,7 @@ def audit_graph(
     with ExitStack() as stack:
         stack.callback(audit.end)
         stack.callback(recorder.close)
+        stack.callback(mark_replaced, recorder)
         nodes = _Nodes(trainer, recorder, Watch(recorder, inside, stack))
         listeners = trainer.runner.listeners
         for one in listeners.events:
@@ -104,8 +105,7 @@ class _Nodes:
         if self._recorder.is_deaf:
             return
         self._watch.followed.follow(self._trainer.optimizers)
-        run = partial(self._again, x)
-        self._recorder.guarded(None, self._recorder.forward_begins, None, run, x)
+        self._recorder.guarded(None, self._recorder.forward_begins, None, self._again, (x,), {})
 
     def backward_begins(self, losses: Sequence[Tensor]) -> None:
         """Take the loss."""

@@ -5,7 +5,6 @@ Each is a small object that knows its audit by a weak reference. A copy of it, a
 """
 
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING
 from weakref import ref
 
@@ -45,7 +44,7 @@ class Hook:
         if torch.compiler.is_compiling():
             return None
         recorder = self._recorder()
-        if recorder is None or recorder.is_deaf or in_transform():
+        if recorder is None or recorder.is_deaf or in_transform() or is_traced():
             return None
         return recorder
 
@@ -79,12 +78,11 @@ class RootStarted(Hook):
     ) -> None:
         """Say whose turn it is, and with what."""
         if (recorder := self.awake()) is not None:
-            call = partial(module, *given, **named)
-            recorder.guarded(None, recorder.forward_begins, self._node, call, [given, named])
+            recorder.guarded(None, recorder.forward_begins, self._node, module, given, named)
 
 
 class OutputGradientSeen(Hook):
-    """When the gradient of the network's own output is there: keeps it until the step ends."""
+    """When the gradient of an output is there that a second run of the step may need."""
 
     __slots__ = ("_call", "_suffix")
 
@@ -95,8 +93,9 @@ class OutputGradientSeen(Hook):
 
     def __call__(self, gradient: Tensor) -> None:
         """Keep the gradient."""
-        if self.awake() is not None:
-            self._call.add(self._suffix, gradient)
+        if (recorder := self.awake()) is not None:
+            seen = recorder.repeats.gradient_came
+            recorder.guarded(None, seen, self._call, self._suffix, gradient)
 
 
 class InputSeen(Hook):
@@ -136,7 +135,10 @@ class Accumulated(Hook):
 
     def __call__(self, parameter: Tensor) -> None:
         """Note that the gradient is new."""
-        if (recorder := self.awake()) is not None and not recorder.accumulated_more(self._index):
+        recorder = self._recorder()
+        if recorder is not None and recorder.arrivals.note(self._index, parameter):
+            return
+        if (recorder := self.awake()) is not None:
             recorder.guarded(None, recorder.accumulated, self._index)
 
 
@@ -197,3 +199,20 @@ def running_backward() -> int:
 def in_transform() -> bool:
     """Whether a function transform of `torch.func` is at work, where values are not numbers."""
     return torch._C._functorch.peek_interpreter_stack() is not None
+
+
+def is_traced() -> bool:
+    """Whether operations are written down to be run elsewhere, where ours would stand among them.
+
+    `torch.jit.trace` does so, the ONNX exporter above it, and modes that work on tensors without
+    numbers.
+    """
+    if torch._C._get_tracing_state() is not None:
+        return True
+    if not torch._C._len_torch_dispatch_stack():
+        return False
+    kinds = torch._C._TorchDispatchModeKey
+    return any(
+        torch._C._get_dispatch_mode(kind) is not None
+        for kind in (kinds.PROXY, kinds.FAKE, kinds.FUNCTIONAL)
+    )

@@ -18,7 +18,7 @@ from soma.audit._tensors import flat
 
 PIECE = 1 << 18  # elements
 # Squares of float32 numbers, and sums of them, are exact enough between these.
-_SMALL, _LARGE = 1e-15, 1e15
+SMALL, LARGE = 1e-15, 1e15
 
 
 class Activation(NamedTuple):
@@ -47,6 +47,15 @@ class Gradient(NamedTuple):
     largest: float
 
 
+class Sums(NamedTuple):
+    """What a look at the channels of an output tells of all its elements, which are finite."""
+
+    low: float
+    high: float
+    squares: float
+    spread: float
+
+
 class Measures:
     """Takes numbers of plain tensors; one for each audit, for its scratch memory."""
 
@@ -54,16 +63,32 @@ class Measures:
         self.boards = Boards()
         self._local = local()
 
-    def activation(self, x: Tensor, flat_share: Tensor | None) -> Row:
-        """Return the numbers of an output as `Activation` orders them."""
+    def activation(self, x: Tensor, flat_share: Tensor | None, sums: Sums | None = None) -> Row:
+        """Return the numbers of an output as `Activation` orders them.
+
+        Args:
+            x: the output, as plain numbers.
+            flat_share: the share of it where its activation is flat.
+            sums: what is known of it already.
+        """
         if x.numel() == 0:
             return Row(
                 (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, math.nan, math.nan) + (math.nan,) * 2
             )
         if x.device.type == "cpu":
             share = math.nan if flat_share is None else flat_share.item()
-            return Row((*self._activation(x), share))
+            return Row((*(self._usual(x, sums) or self._activation(x)), share))
         return self.boards.put_all(_activation_on_device(x, flat_share))
+
+    def size(self, x: Tensor) -> Row:
+        """Return the numbers of an output of which no more than its norm is asked."""
+        if x.device.type == "cpu" and x.numel():
+            row = flat(x)
+            squares = sum(one.dot(one).item() for one in torch.split(row, PIECE))
+            if SMALL**2 < squares < LARGE**2:
+                norm, unknown = math.sqrt(squares), (math.nan,)
+                return Row((float(row.numel()), 0.0, 0.0, *unknown * 3, norm, *unknown * 5))
+        return self.activation(x, None)
 
     def gradient(self, x: Tensor) -> Row:
         """Return the numbers of a gradient as `Gradient` orders them."""
@@ -95,7 +120,7 @@ class Measures:
             scratch = self.scratch(new)
             torch.sub(new, old, out=scratch)
             found = scratch.dot(scratch).item()
-            if not _SMALL**2 < found < _LARGE**2:
+            if not SMALL**2 < found < LARGE**2:
                 norm, top = self.norm(scratch)
                 if not math.isfinite(norm):
                     return norm, top
@@ -110,7 +135,7 @@ class Measures:
         for old, new in _pieces(source, target):
             new.copy_(old)
             squares += new.dot(new).item()
-        if not _SMALL**2 < squares < _LARGE**2:
+        if not SMALL**2 < squares < LARGE**2:
             return self.norm(source)[0]
         return math.sqrt(squares)
 
@@ -123,10 +148,51 @@ class Measures:
         return found[: like.numel()]
 
     def _squares(self, piece: Tensor, top: float) -> float:
-        if _SMALL < top < _LARGE or top == 0.0:
+        if SMALL < top < LARGE or top == 0.0:
             return piece.dot(piece).item()
         scaled = torch.div(piece, top, out=self.scratch(piece))
         return scaled.dot(scaled).item() * top * top
+
+    def _usual(self, x: Tensor, sums: Sums | None) -> tuple[float, ...] | None:
+        """Return the numbers of an output with the fewest passes; None: it wants more care."""
+        row, samples = flat(x), x.shape[0] if x.dim() > 1 else 1
+        low, high, squares = (math.inf, -math.inf, 0.0) if sums is None else sums[:3]
+        zeros, absolute, one_sided = 0.0, 0.0, []
+        for piece in torch.split(row, PIECE) if row.numel() > PIECE else (row,):
+            bottom, top = low, high
+            if sums is None:
+                bottom, top = (one.item() for one in torch.aminmax(piece))
+                if not (bottom > -LARGE and top < LARGE and max(-bottom, top) > SMALL):
+                    return None
+                low, high = min(low, bottom), max(high, top)
+                squares += piece.dot(piece).item()
+            if bottom < 0 < top:
+                sizes = torch.abs(piece, out=self.scratch(piece))
+                absolute += sizes.sum().item()
+                if sizes.amin().item() > 0.0:
+                    continue
+            else:
+                one_sided.append(piece)
+            if bottom <= 0 <= top:
+                zeros += piece.numel() - torch.ne(piece, 0, out=self.scratch(piece)).sum().item()
+        by_place = x.sum(0).reshape(-1) if samples > 1 else row
+        total = by_place.sum().item()
+        if low >= 0 or high <= 0:
+            absolute = abs(total)
+        else:
+            absolute += sum(abs(one.sum().item()) for one in one_sided)
+        spread = squares - total * total / row.numel() if sums is None else sums.spread
+        if sums is None and spread < 1e-3 * squares:
+            return None  # a mean far from zero has cancelled the digits
+        varies = math.nan
+        if samples > 1:
+            varies = 1.0 - by_place.dot(by_place).item() / samples / squares
+            if not 1e-2 <= varies <= 1.0:
+                varies = self._varies(x, squares, max(-low, high))
+        return (
+            float(row.numel()), 0.0, 0.0, zeros, total, absolute,
+            math.sqrt(squares), spread, low, high, varies,
+        )  # fmt: skip
 
     def _activation(self, x: Tensor) -> tuple[float, ...]:
         row = flat(x)
@@ -186,7 +252,7 @@ class Measures:
 
     def _squares_of(self, scratch: Tensor, top: float) -> float:
         """As `_squares`, of what lies in the scratch memory itself."""
-        if _SMALL < top < _LARGE or top == 0.0:
+        if SMALL < top < LARGE or top == 0.0:
             return scratch.dot(scratch).item()
         scratch.div_(top)
         return scratch.dot(scratch).item() * top * top
@@ -202,7 +268,7 @@ class Measures:
         return varies
 
     def _means(self, means: Tensor, top: float) -> float:
-        if _SMALL < top < _LARGE:
+        if SMALL < top < LARGE:
             return means.dot(means).item()
         means = means / top
         return means.dot(means).item() * top * top

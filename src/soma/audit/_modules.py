@@ -8,6 +8,7 @@ from torch import nn
 from soma.audit._audit import Audit
 from soma.audit._budget import Budget
 from soma.audit._recorder import Recorder
+from soma.audit._replaced import mark_replaced
 from soma.audit._scope import ChannelConfig, InsideByNode, channel_config, check_nodes
 from soma.audit._watch import Watch
 from soma.health import Thresholds
@@ -57,6 +58,7 @@ def audit_modules(
     with ExitStack() as stack:
         stack.callback(audit.end)
         stack.callback(recorder.close)
+        stack.callback(mark_replaced, recorder)
         if run is not None:
             audit.keep_in(run)
         watch = Watch(recorder, inside, stack)
@@ -75,11 +77,18 @@ def audit_modules(
 def _named(modules: Modules) -> dict[str, nn.Module]:
     if isinstance(modules, nn.Module):
         modules = {type(modules).__name__.lower(): modules}
-    named = dict(modules)
+    try:
+        named = dict(modules)
+    except (TypeError, ValueError):  # `model.children()`, or None
+        raise _not_by_name(modules) from None
     for name, module in named.items():
         if not isinstance(name, str) or not isinstance(module, nn.Module):
-            raise TypeError(
-                f"`audit_modules` got {name!r}: {module!r}; modules by name are wanted, as "
-                '`{"encoder": encoder, "head": head}`.'
-            )
+            raise _not_by_name({name: module})
     return named
+
+
+def _not_by_name(given: object) -> TypeError:
+    return TypeError(
+        f"`audit_modules` got {given!r:.200}; modules by name are wanted, as "
+        '`{"encoder": encoder, "head": head}` or `model.named_children()`.'
+    )

@@ -13,7 +13,7 @@ from torch import Tensor
 from soma.audit._measures import Measures
 
 LEAST = 1 << 16  # elements of a parameter that a sample may speak for
-_BLOCKS, _BLOCK = 128, 256
+_BLOCKS, _BLOCK = 128, 128
 _PROOFS = 8  # steps in a row in which the sample must have told the truth
 _EVERY = 16  # of steps, one looks at everything
 _DOUBT = 0.1  # by which what the sample stands for may differ from one look to the next
@@ -24,7 +24,17 @@ _SMALL, _LARGE = 1e-30, 1e30
 class Move:
     """One large parameter."""
 
-    __slots__ = ("before", "norm", "proofs", "sample", "steps", "times_change", "times_norm")
+    __slots__ = (
+        "before",
+        "norm",
+        "proofs",
+        "sample",
+        "steps",
+        "times_change",
+        "times_norm",
+        "was_away",
+        "was_compared",
+    )
 
     def __init__(self, number: int) -> None:
         self.steps = number  # so that not all parameters are looked at in the same step
@@ -34,6 +44,8 @@ class Move:
         self.sample: Tensor | None = None
         self.times_norm = 0.0  # norm of the parameter over that of its sample
         self.times_change = 0.0
+        self.was_away = False  # at the start of a step, from where the one before had started
+        self.was_compared = False  # in the latest step
 
 
 class Moves:
@@ -52,6 +64,10 @@ class Moves:
             move = self._all[index] = Move(index)
         move.steps += 1
         view = _sample(value)
+        move.was_compared = move.before is not None and move.before.shape == value.shape
+        if move.was_compared and not move.was_away:
+            assert move.before is not None
+            move.was_away = not torch.equal(move.before, value)
         if move.proofs >= _PROOFS and move.steps % _EVERY:
             assert move.sample is not None
             norm = _norm(move.sample.copy_(view))
@@ -78,9 +94,18 @@ class Moves:
             return found * move.times_change, found
         norm, largest = self._measures.change(move.before, value)
         self._compare(move, view, norm)
-        self._rooms.setdefault((value.numel(), value.dtype), []).append(move.before)
-        move.before = None
+        if move.was_away:  # else it is kept, to see where the next step starts
+            self._rooms.setdefault((value.numel(), value.dtype), []).append(move.before)
+            move.before = None
         return norm, largest
+
+    def was_away(self, index: int) -> bool:
+        """Whether a parameter has ever started a step elsewhere than the one before."""
+        return self._all[index].was_away
+
+    def was_compared(self, index: int) -> bool:
+        """Whether the latest step has looked at that."""
+        return self._all[index].was_compared
 
     def forget(self) -> None:
         """Free the memory; what samples are worth is still known."""

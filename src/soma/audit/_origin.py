@@ -7,9 +7,9 @@ weights are still those of the forward. Everything that a second run changes is 
 from collections.abc import Iterable, Mapping, Sequence
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from soma.audit._origin_calls import Repeatable
+from soma.audit._origin_calls import Given, Repeatable
 from soma.audit._origin_watch import Birth, Value, Watched, restored, worst
 from soma.audit._tensors import numeric_tensors
 from soma.engine import generators_kept
@@ -42,23 +42,23 @@ def find_origin(
 def _found(
     step: int, calls: Sequence[Repeatable], modules: Mapping[str, nn.Module], units: list[UnitId]
 ) -> Origin:
-    backwards: list[tuple[Repeatable, dict[str, Tensor], Watched]] = []
+    backwards: list[tuple[Repeatable, Given, Watched]] = []
     for call in calls:
-        watched = Watched(modules)
+        watched, given = Watched(modules), call.given()
         with call.as_it_was(), watched:
-            outputs = dict(numeric_tensors(call.run()))
-        bad = worst(outputs.values())
+            call.outputs = dict(numeric_tensors(call.run(*given.args, **given.named)))
+        bad = worst(call.outputs.values())
         if bad is not None:
-            return _of_forward(step, call, watched.births, modules, units, bad)
-        backwards.append((call, outputs, watched))
+            return _of_forward(step, given, watched.births, modules, units, bad)
+        backwards.append((call, given, watched))
     for call, _, _ in reversed(backwards):
         bad = worst(call.gradients.values())
         if bad is not None and call is backwards[-1][0]:
             return _origin(
                 step, None, "", "loss", bad, "the network's output is finite, its gradient is not"
             )
-    for call, outputs, watched in reversed(backwards):
-        births = _of_backward(call, outputs, watched, modules)
+    for call, given, watched in reversed(backwards):
+        births = _of_backward(call, given, watched, modules)
         if births:
             return _born(step, births[0], "backward", units)
     return _origin(
@@ -68,7 +68,7 @@ def _found(
 
 def _of_forward(
     step: int,
-    call: Repeatable,
+    given: Given,
     births: list[Birth],
     modules: Mapping[str, nn.Module],
     units: list[UnitId],
@@ -82,36 +82,32 @@ def _of_forward(
             if value is not None:
                 detail = f"parameter `{name}` of `{place}` is not finite before the step"
                 return _origin(step, _unit(place, units), "", "weights", value, detail)
-    given = worst(one for _, one in numeric_tensors(call.given))
-    if given is not None:
-        return _origin(step, None, "", "data", given, "the input is not finite")
+    came = worst(one for _, one in numeric_tensors([given.args, given.named]))
+    if came is not None:
+        return _origin(step, None, "", "data", came, "the input is not finite")
     return _origin(
         step, None, "", "forward", bad, "no operation of torch that could be seen made it"
     )
 
 
 def _of_backward(
-    call: Repeatable, outputs: dict[str, Tensor], watched: Watched, modules: Mapping[str, nn.Module]
+    call: Repeatable, given: Given, watched: Watched, modules: Mapping[str, nn.Module]
 ) -> list[Birth]:
     roots = [
-        (outputs[suffix], gradient)
+        (call.outputs[suffix], gradient)
         for suffix, gradient in call.gradients.items()
-        if suffix in outputs and outputs[suffix].requires_grad
+        if suffix in call.outputs and call.outputs[suffix].requires_grad
     ]
-    weights = {
-        id(one): one
-        for module in modules.values()
-        for one in module.parameters(recurse=False)
-        if one.requires_grad
-    }
-    if not roots or not weights:
+    weights = [one for module in modules.values() for one in module.parameters(recurse=False)]
+    leaves = {id(one): one for one in (*given.leaves, *weights) if one.requires_grad}
+    if not roots or not leaves:
         return []
     before = len(watched.births)
     with watched:
         # `grad` and not `backward`: nothing is added to any `.grad`, and no hook there runs.
         torch.autograd.grad(
             [output for output, _ in roots],
-            list(weights.values()),
+            list(leaves.values()),
             [gradient for _, gradient in roots],
             allow_unused=True,
         )

@@ -15,6 +15,8 @@ def root(norms: Iterable[float]) -> float:
 
 def activation_metrics(rows: Sequence[Row]) -> dict[str, float]:
     """Return the metrics of outputs, pooled over calls and tensors."""
+    if len(rows) == 1:
+        return _one_activation(*rows[0].values)
     found = [one for one in (Activation(*row.values) for row in rows) if one.size]
     if not found:
         return {}
@@ -46,15 +48,54 @@ def activation_metrics(rows: Sequence[Row]) -> dict[str, float]:
     return metrics
 
 
+def _one_activation(
+    size: float,
+    bad: float,
+    masked: float,
+    zeros: float,
+    total: float,
+    absolute: float,
+    norm: float,
+    spread: float,
+    low: float,
+    high: float,
+    varies: float,
+    flat: float,
+) -> dict[str, float]:
+    """Return the metrics of a single output, as most units have it, without any pooling."""
+    if not size:
+        return {}
+    metrics = {
+        "act_norm": norm,
+        "act_min": low,
+        "act_max": high,
+        "act_zero_frac": zeros / size,
+        "act_bad_frac": bad / size,
+        "act_masked_frac": masked / size,
+    }
+    if finite := size - bad:
+        metrics["act_mean_abs"] = absolute / finite
+        metrics["act_std"] = math.sqrt(spread / finite)
+    if varies == varies:
+        metrics["batch_variance_ratio"] = varies
+    if flat == flat:
+        metrics["saturated_frac"] = flat
+    return metrics
+
+
 def gradient_metrics(rows: Sequence[Row], scale: float) -> dict[str, float]:
     """Return the metrics of gradients, pooled; none where none came."""
-    found = [one for one in (Gradient(*row.values) for row in rows) if one.size]
-    if not found:
+    if len(rows) == 1:
+        size, bad, norm, largest = rows[0].values
+        found = {"out_grad_norm": norm / scale, "out_grad_max": largest / scale}
+        return found | {"out_grad_bad_frac": bad / size} if size else {}
+    parts = [one for one in (Gradient(*row.values) for row in rows) if one.size]
+    if not parts:
         return {}
     return {
-        "out_grad_norm": root(one.norm for one in found) / scale,
-        "out_grad_max": _extreme([one.largest for one in found], 1) / scale,
-        "out_grad_bad_frac": sum(one.bad for one in found) / sum(one.size for one in found),
+        "out_grad_norm": root(one.norm for one in parts) / scale,
+        "out_grad_max": _extreme([one.largest for one in parts], 1) / scale,
+        "out_grad_bad_frac": sum(one.bad for one in parts) / sum(one.size for one in parts),
     }
 
 
@@ -95,6 +136,10 @@ class StepWeights:
             weights.all[at].ever_pushed |= norm != 0.0
         for at, change in self.changes.items():
             weights.all[at].ever_moved |= change != 0.0
+        for at, change in _by_index(numbers.starts).items():
+            weights.all[at].was_away |= change != 0.0
+        for at, norm in self.norms.items():
+            weights.all[at].stood(at, norm, numbers)
 
     def total(self, norms: dict[int, float]) -> float:
         """Return the norm over all parameters that got a gradient."""
@@ -144,6 +189,11 @@ class StepWeights:
             found["moved"] = sum(one != 0.0 for one in changes.values()) / len(trainable)
             ever = [every[at].ever_moved for at in trainable]
             found["moved_ever"] = self._share(trainable, ever)
+            away = [every[at].was_away for at in trainable]
+            if all(
+                one or at in self._numbers.compared for at, one in zip(trainable, away, strict=True)
+            ):
+                found["away_ever"] = self._share(trainable, away)
             ratios = [
                 (changes[at] / norms[at], every[at].parameter.numel())
                 for at in trainable
@@ -155,6 +205,8 @@ class StepWeights:
 
     def _share(self, indices: Sequence[int], are: Sequence[bool]) -> float:
         """Return the share of elements in those tensors of which something is true."""
+        if all(are):
+            return 1.0
         sizes = [self._weights.all[at].parameter.numel() for at in indices]
         true = sum(size for size, one in zip(sizes, are, strict=True) if one)
         return true / max(sum(sizes), 1)

@@ -52,7 +52,7 @@ class Reader:
         if known is not None and known.activation is not None:
             at_pass.inputs[key] = known.activation
         elif (x := plain(given)) is not None:
-            at_pass.inputs[key] = self.measures.activation(x, None)
+            at_pass.inputs[key] = self.measures.size(x)
 
     def gradient(self, reading: Reading, task: int, gradient: Tensor) -> None:
         """Read a gradient that has come to a tensor."""
@@ -87,7 +87,10 @@ class Reader:
                 if spot is not None and spot.activation is not None and x.numel():
                     rows = at_pass.open_rows.pop(id(spot.activation), None)
                     share = flat_share(spot.activation, x, rows)
-                found.activation = self.measures.activation(x, share)
+                if spot is not None and self.is_snapshot(taken):
+                    self._channels(found, spot, tensor)
+                sums = None if found.channels is None else found.channels.sums
+                found.activation = self.measures.activation(x, share, sums)
         if spot is not None and self.is_snapshot(taken):
             self._channels(found, spot, tensor)
         return found

@@ -5,47 +5,41 @@ steps an optimizer, the next forward after cleared gradients, or the end of the 
 `_settle.py` then makes plain numbers of what was taken.
 """
 
-import warnings
-from collections.abc import Callable, Sequence
-from threading import RLock
+from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
-from typing import ParamSpec
 
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from soma.audit._arrivals import Arrivals
 from soma.audit._budget import Budget
+from soma.audit._guarded import Guarded
 from soma.audit._hooks import BackwardEnded, at_backward_end, running_backward
-from soma.audit._origin_calls import Repeatable
+from soma.audit._loss import untold_loss
 from soma.audit._outputs import Outputs
 from soma.audit._passes import Call, Pass, Reading, Taken
 from soma.audit._reader import Reader
 from soma.audit._repeats import Repeats
 from soma.audit._scope import ChannelConfig
 from soma.audit._settle import USED, Settler
-from soma.audit._spots import Spot
 from soma.audit._steppers import Followed, OpenSteps, parameters_of, scale_of
 from soma.audit._weights import Numbers, Weights
-from soma.errors import SomaWarning
-from soma.health._numbers import Measurements
-
-P = ParamSpec("P")
 
 
-class Recorder:
+class Recorder(Guarded):
     """The state of one audit."""
 
     def __init__(self, config: ChannelConfig | None, budget: Budget) -> None:
+        super().__init__()
         self.config = config
         self.budget = budget
         self.is_closed = False
         self.is_deaf = False  # closed, or running a step again to see where it went wrong
-        self.spots: list[Spot] = []
         self.reader = Reader(self, config)
         self.measures = self.reader.measures
         self.weights = Weights(self.measures)
-        self.measurements = Measurements()
+        self.arrivals = Arrivals(self)
         self.outputs = Outputs(self.spots)
         self.repeats = Repeats(self)
         self.settler = Settler(
@@ -56,11 +50,8 @@ class Recorder:
         self.arm: Callable[[str, bool], None] | None = None
         self.on_step: list[Callable[[], None]] = []
         self.attach: Callable[[], None] = lambda: None  # hooks for parameters that are new
-        self.grad_mode = True  # of the caller; `guarded` switches gradients off
         self.settled = False  # numbers of a step have come since this was last looked at
         self.followed: Followed | None = None
-        self._lock = RLock()
-        self._depth = 0
         self._order = 0
         self._now: Taken | None = None  # the step that is under way
         self._last: Taken | None = None  # the one before, until a forward begins
@@ -69,60 +60,29 @@ class Recorder:
         self._running: list[int] = []  # backwards on their way, the inner ones last
         self._open = OpenSteps()
         self._steps = 0
-        self._spent = 0.0  # seconds that the audit itself took since a step has ended
         self._ended = perf_counter()
 
-    # What every hook goes through
-
-    def guarded(
-        self, spot: int | None, function: Callable[P, None], *args: P.args, **kwargs: P.kwargs
-    ) -> None:
-        """Call a function so that nothing that goes wrong in it reaches the user's training."""
-        began = perf_counter()
-        was_enabled = torch.is_grad_enabled()
-        with self._lock:
-            if not self._depth:
-                self.grad_mode = was_enabled
-            self._depth += 1
-            # `no_grad` does the same, and takes longer than many of these calls.
-            torch._C._set_grad_enabled(False)
-            try:
-                # Whoever follows the user's operations is not to see ours.
-                with torch._C.DisableTorchFunction():
-                    function(*args, **kwargs)
-            except Exception as error:
-                self._failed(spot, error)
-            finally:
-                torch._C._set_grad_enabled(was_enabled)
-                self._depth -= 1
-                if not self._depth:
-                    self._spent += perf_counter() - began
-
-    def _failed(self, spot: int | None, error: Exception) -> None:
-        said = f"{type(error).__name__}: {error}".splitlines()[0]
-        if spot is not None and self.spots[spot].unobserved is None:
-            self.spots[spot].unobserved = "error"
-        where = f" at `{self.spots[spot].id}`" if spot is not None else ""
-        if not self.measurements.notes:
-            warnings.warn(
-                f"the audit could not measure{where}, and training goes on: {said}",
-                SomaWarning,
-                stacklevel=4,
-            )
-        if len(self.measurements.notes) < 20:
-            self.measurements.notes.append(f"not measured{where}: {said}")
+    @property
+    def under_way(self) -> tuple[Taken | None, Numbers]:
+        """The step that is under way, and its numbers."""
+        return self._now, self._numbers
 
     # Forward
 
-    def forward_begins(self, node: str | None, run: Callable[[], object], given: object) -> None:
+    def forward_begins(
+        self,
+        node: str | None,
+        run: Callable[..., object],
+        args: Sequence[object],
+        named: Mapping[str, object],
+    ) -> None:
         """Take what a forward of a named module, or of the whole graph, starts from."""
         if node is not None:
             self.node_started(node)
-        if self.measurements.origins:
-            return  # nothing will be run again
-        if self.grad_mode and running_backward() == -1:
+        # Once an origin is known, nothing will be run again.
+        if self.grad_mode and not self.measurements.origins and running_backward() == -1:
             taken, _ = self._pass(repeated=False)
-            taken.repeatable.append(Repeatable(node, run, given))
+            self.repeats.begin(taken, node, run, args, named)
 
     def node_started(self, node: str) -> None:
         """Know whose turn it is; what follows belongs to that node."""
@@ -153,7 +113,7 @@ class Recorder:
             self.attach()
         taken.calls[at] = taken.calls.get(at, 0) + 1
         if not spot.path and not self.outputs.are_told and not repeated:
-            self.repeats.keep_gradients(taken, output)
+            self.repeats.end(spot.node, output)
         if not taken.whole:
             return
         parts = self.reader.output(at_pass, spot, output, taken)
@@ -173,7 +133,7 @@ class Recorder:
         if not self.grad_mode or running_backward() != -1:
             return
         taken, at_pass = self._pass(repeated=False)
-        self.repeats.keep_gradients(taken, value, name)
+        self.repeats.end(None, value, name)
         if taken.whole:
             at_pass.outputs += [one for _, one in self.reader.output(at_pass, None, value, taken)]
 
@@ -185,6 +145,7 @@ class Recorder:
             whole = self.weights.are_spread or self.budget.is_whole(number)
             self._now = Taken(number, whole=whole, began=self._ended)
             self._numbers = Numbers()
+            self.arrivals.begin()
             self.attach()
         passes = self._now.passes
         if not passes or (passes[-1].has_backward and not repeated):
@@ -210,45 +171,33 @@ class Recorder:
     def accumulated(self, index: int) -> None:
         """Take note that a parameter has got a gradient."""
         task = self._task()
-        if self._now is None:
-            self._pass(repeated=True)
-        assert self._now is not None
-        if not self._now.arrived and not self.followed and self.followed is not None:
+        self.arrivals.land()
+        taken = self._now or self._pass(repeated=True)[0]
+        if not taken.arrived and not self.followed and self.followed is not None:
             self.followed.search(self.weights)
-        self._now.arrived.add(index)
-        self._now.real.add(task)
-        if self._now.passes:
-            self._now.passes[-1].has_backward = True
+        taken.arrived.add(index)
+        self.given_loss(untold_loss(taken, task))
+        taken.real.add(task)
+        if taken.passes:
+            taken.passes[-1].has_backward = True
         self.weights.arrived(index, self._numbers)
-
-    def accumulated_more(self, index: int) -> bool:
-        """As `accumulated`, for the usual parameter of a backward that brought others already."""
-        began, taken, task = perf_counter(), self._now, running_backward()
-        if taken is None or task not in taken.real or self._running[-1:] != [task]:
-            return False
-        if taken.passes and not taken.passes[-1].has_backward:
-            return False
-        with torch._C.DisableTorchFunction():
-            if self.weights.is_of_interest(index):
-                return False
-            taken.arrived.add(index)
-            self.weights.arrived(index, self._numbers)
-        self._spent += perf_counter() - began
-        return True
+        self.arrivals.came(index, task, is_innermost=self._running[-1:] == [task])
 
     def backward_ended(self, task: int) -> None:
         """Measure the gradients as they are now."""
         if task in self._running:
             del self._running[self._running.index(task) :]
+        self.arrivals.end()
         if self._now is None or task not in self._now.real:
             return
-        self.weights.after_backward(sorted(self._now.arrived), self._numbers)
+        self.weights.after_backward(self.arrivals.unread(), self._numbers)
         if self._now.stepped and not self._open:
             self._close(skipped=False)  # the optimizer steps within the backward
 
     def _task(self) -> int:
         task = running_backward()
         if task not in self._running:
+            self.arrivals.end()
             if self._now is not None and not self._running and not self._open:
                 self._look_for_dropped()
             if self._now is not None and self._running:
@@ -281,6 +230,7 @@ class Recorder:
         own = self._own(optimizer)
         if not own or not self._open.enter(optimizer):
             return
+        self.arrivals.land()
         if (
             self._now is None
             and self._last is not None
@@ -340,6 +290,7 @@ class Recorder:
 
     def close(self, *, halfway: bool = False) -> None:
         """End the audit, and the step that is under way; halfway, only a bad one is kept."""
+        self.arrivals.land()
         self.measures.boards.read()
         if self._now is not None and self._now.arrived and not (halfway and self._numbers.are_fine):
             self._close(skipped=False)
@@ -367,14 +318,14 @@ class Recorder:
         for at_pass in taken.passes:
             at_pass.forget()
             at_pass.remove_handles()
-        taken.repeatable.clear()
+        self.repeats.forget(taken)
         self._last, self._last_numbers, self._now = taken, numbers, None
         self._steps += 1
         for spot in self.spots:
             spot.dark = 0
         now = perf_counter()
-        self.budget.note(taken.number, self._spent, now - taken.began)
-        self._spent, self._ended = 0.0, now
+        self.budget.note(taken.number, self.spent, now - taken.began)
+        self.spent, self._ended = 0.0, now
         self.measurements.every = self.budget.every
         if self.budget.every > 1:
             self.weights.let_go()

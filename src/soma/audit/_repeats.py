@@ -1,13 +1,20 @@
-"""`Repeats`: keeps what a step needs to be run again, and runs it again once numbers go bad."""
+"""`Repeats`: keeps what a step needs to be run again, and runs it again once numbers go bad.
+
+What is kept is kept no longer than it must: a large gradient of an output goes as soon as the
+backward has left its module behind and all that came out of there is finite.
+"""
 
 import math
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
+from weakref import ref
 
-from torch import nn
+from torch import Tensor, nn
 
 from soma.audit._hooks import OutputGradientSeen, running_backward
 from soma.audit._origin import find_origin
-from soma.audit._passes import Taken
+from soma.audit._origin_calls import Cut, Made, Repeatable
+from soma.audit._passes import Taken, version_of
 from soma.audit._spots import named_modules
 from soma.audit._tensors import numeric_tensors
 from soma.audit._weights import Numbers
@@ -16,21 +23,98 @@ if TYPE_CHECKING:
     from soma.audit._recorder import Recorder
 
 
+_LARGE = 1 << 18  # elements; memory for smaller tensors is at hand in any case
+
+
 class Repeats:
     """Looks for the origin of the first bad number of an audit."""
 
     def __init__(self, recorder: "Recorder") -> None:
         self._recorder = recorder
+        self._open: list[Repeatable] = []  # calls on their way, the inner ones last
+        self._made: dict[int, tuple[Callable[[], Tensor | None], int, Made]] = {}
+        self._held: list[Repeatable] = []  # calls whose large gradients are kept
+        self._ticks = 0
 
-    def keep_gradients(self, taken: Taken, value: object, name: str = "") -> None:
-        """Keep the gradients that will come to an output of the latest forward."""
-        if not taken.repeatable or running_backward() != -1:
+    def begin(
+        self,
+        taken: Taken,
+        node: str | None,
+        run: Callable[..., object],
+        args: Sequence[object],
+        named: Mapping[str, object],
+    ) -> None:
+        """Keep what a forward starts from."""
+        call = Repeatable(
+            node,
+            run,
+            [self._kept(one) for one in args],
+            {name: self._kept(one) for name, one in named.items()},
+        )
+        self._ticks += 1
+        call.began = self._ticks
+        taken.repeatable.append(call)
+        self._open.append(call)
+
+    def end(self, node: str | None, value: object, name: str = "") -> None:
+        """Know the outputs of the latest call of a node, and keep gradients that come to them."""
+        call = self._latest(node)
+        if call is None or running_backward() != -1:
             return
-        call = taken.repeatable[-1]
+        self._ticks += 1
+        call.ended = self._ticks
         for suffix, tensor in numeric_tensors(value):
+            suffix = name + suffix
             if tensor.requires_grad and not tensor.is_leaf:
-                hook = OutputGradientSeen(self._recorder, call, name + suffix)
+                hook = OutputGradientSeen(self._recorder, call, suffix)
                 tensor.register_hook(hook)  # type: ignore[no-untyped-call]
+                if node is not None:
+                    made = Made(call, suffix)
+                    self._made[id(tensor)] = (ref(tensor), version_of(tensor), made)
+
+    def _latest(self, node: str | None) -> Repeatable | None:
+        if node is None:
+            return self._open[-1] if self._open else None
+        while self._open:
+            call = self._open.pop()
+            if call.node == node:
+                return call
+        return None
+
+    def _kept(self, value: object) -> object:
+        """Return what is kept of an argument."""
+        if not isinstance(value, Tensor) or value.grad_fn is None:
+            return value
+        found = self._made.get(id(value))
+        if found is not None and found[0]() is value and found[1] == version_of(value):
+            return found[2]
+        return Cut(value.detach())
+
+    def gradient_came(self, call: Repeatable, suffix: str, gradient: Tensor) -> None:
+        """Keep the gradient of an output, and let go of those that are known to be harmless."""
+        call.add(suffix, gradient)
+        arrivals = self._recorder.arrivals
+        if gradient.numel() < _LARGE or call.ended is None or not gradient.is_cpu:
+            return
+        arrivals.read()
+        # A sum is the fastest look at all numbers.
+        if arrivals.are_fine and bool(gradient.sum().isfinite()):
+            for held in self._held:
+                if call.ended < held.began:
+                    held.gradients.clear()
+            self._held = [held for held in self._held if held.gradients and held is not call]
+        self._held.append(call)
+
+    def forget(self, taken: Taken) -> None:
+        """Let go of all that a step has kept."""
+        for call in taken.repeatable:
+            call.gradients.clear()
+            call.args, call.named = (), {}
+        taken.repeatable.clear()
+        self._open.clear()
+        self._made.clear()
+        self._held.clear()
+        self._ticks = 0
 
     def look(self, taken: Taken, numbers: Numbers) -> None:
         """Find where a bad number comes from, while weights are still as the forward had them."""

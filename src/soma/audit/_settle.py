@@ -126,7 +126,7 @@ class Settler:
         ]
         rows = [found.largest, (found.spread / max(found.samples, 1)).sqrt()]
         if gradients:
-            rows.append(torch.stack(gradients).sum(0))
+            rows.append(gradients[0] if len(gradients) == 1 else torch.stack(gradients).sum(0))
         return _Channels(self._boards.put(torch.cat(rows)), found.mean.numel(), found.samples)
 
     def _similarity(self, at: int, rows: torch.Tensor) -> tuple[list[tuple[str, str]], Row]:

@@ -2,6 +2,7 @@
 
 import gc
 import sys
+import warnings
 from collections.abc import Iterable
 from contextlib import ExitStack
 from types import FrameType
@@ -11,8 +12,10 @@ import torch
 from torch.optim import Optimizer
 
 from soma.audit._board import Boards
-from soma.audit._hooks import StepBegins, StepEnds
+from soma.audit._hooks import Hook, StepBegins, StepEnds
 from soma.audit._weights import Numbers, Weights
+from soma.errors import SomaWarning
+from soma.health._words import quoted
 
 if TYPE_CHECKING:
     from soma.audit._recorder import Recorder
@@ -28,6 +31,8 @@ class Followed:
         self._stack = stack
         self._all: dict[int, Optimizer] = {}
         self._searches = 0
+        self._latest: int | None = None  # the optimizer that stepped last, where there are several
+        self._turns: set[tuple[int, int]] = set()  # which stepped right before which
 
     def __bool__(self) -> bool:
         return bool(self._all)
@@ -42,6 +47,8 @@ class Followed:
                     one.register_step_post_hook(StepEnds(self._recorder)),
                 ):
                     self._stack.callback(handle.remove)
+                if len(self._all) > 1:
+                    self._watch_turns(list(self._all.values()) if len(self._all) == 2 else [one])
                 if _times_on_stack(one):
                     self._recorder.in_the_middle_of(one)
 
@@ -56,6 +63,51 @@ class Followed:
             # By type: `isinstance` would ask each object, and some answer by loading things.
             found = [one for one in gc.get_objects() if issubclass(type(one), Optimizer)]
             self.follow(one for one in found if weights.known(parameters_of(one)))
+
+    def _watch_turns(self, optimizers: Iterable[Optimizer]) -> None:
+        for one in optimizers:
+            self._stack.callback(one.register_step_pre_hook(TurnTaken(self._recorder)).remove)
+
+    def turn_taken(self, optimizer: Optimizer) -> None:
+        """Warn if an optimizer that steps in turns with another holds a tensor of it.
+
+        One that takes the place of another, as for a second stage of training, may hold the same.
+        """
+        before, self._latest = self._latest, id(optimizer)
+        turn = (before, self._latest)
+        if before is None or before == self._latest or turn in self._turns:
+            return
+        self._turns.add((before, self._latest))
+        if turn[::-1] in self._turns:
+            self._warn_if_shared(self._all[before], optimizer)
+
+    def _warn_if_shared(self, one: Optimizer, other: Optimizer) -> None:
+        recorder = self._recorder
+        mine = {id(parameter) for parameter in parameters_of(one)}
+        both = recorder.weights.known(p for p in parameters_of(other) if id(p) in mine)
+        if not both:
+            return
+        inner = {index: spot for spot in recorder.spots for index in spot.weights if index in both}
+        units = list({spot.id: spot.described() for spot in inner.values()}.values())
+        kinds = f"{type(one).__name__} and {type(other).__name__}"
+        note = (
+            f"two optimizers, {kinds}, hold the same parameters of {quoted(units)}, and both step "
+            "them; give each parameter to one of them"
+        )
+        recorder.measurements.notes.append(note)
+        warnings.warn(note, SomaWarning, stacklevel=2)
+
+
+class TurnTaken(Hook):
+    """Before a step of one of several optimizers."""
+
+    __slots__ = ()
+
+    def __call__(self, optimizer: Optimizer, args: object, kwargs: object) -> None:
+        """Say whose turn it is."""
+        recorder = self.awake()
+        if recorder is not None and recorder.followed is not None:
+            recorder.guarded(None, recorder.followed.turn_taken, optimizer)
 
 
 def _within_shells(optimizer: object) -> object:

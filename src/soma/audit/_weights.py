@@ -45,7 +45,9 @@ class Weight:
         "is_stale",
         "last",
         "left",
+        "norm",
         "parameter",
+        "was_away",
     )
 
     def __init__(self, parameter: nn.Parameter) -> None:
@@ -57,6 +59,18 @@ class Weight:
         self.ever_got = False
         self.ever_moved = False
         self.ever_pushed = False  # by a gradient that was not all zero
+        # At the start of a step it was elsewhere than at the start of the one before: whatever an
+        # optimizer does, somebody may put weights back after it.
+        self.was_away = False
+        self.norm: float | None = None  # at the start of a step, where no optimizer holds it
+
+    def stood(self, index: int, norm: float, numbers: "Numbers") -> None:
+        """Take the norm at the start of a step; of what no optimizer holds it tells of changes."""
+        if index not in numbers.stepped and not self.was_away:
+            if self.norm is not None:
+                self.was_away = norm != self.norm
+                numbers.compared.add(index)
+            self.norm = norm
 
 
 @dataclass(slots=True)
@@ -67,6 +81,8 @@ class Numbers:
     at_step: list[tuple[Sequence[int], Row]] = field(default_factory=list)
     norms: list[tuple[Sequence[int], Row]] = field(default_factory=list)  # of the parameters
     changes: list[tuple[Sequence[int], Row]] = field(default_factory=list)
+    starts: list[tuple[Sequence[int], Row]] = field(default_factory=list)  # changes between starts
+    compared: set[int] = field(default_factory=set)  # parameters whose starts were compared
     stepped: set[int] = field(default_factory=set)  # parameters that an optimizer stepped
     stale: set[int] = field(default_factory=set)
     scale: Row | None = None  # that a gradient scaler multiplied the loss by
@@ -184,25 +200,46 @@ class Weights:
             if not parameter.requires_grad:
                 continue
             kind = self._kept[index] = _kind(parameter)
+            weight = self.all[index]
             if kind == "small":
                 small.append(index)
             elif kind == "large":
                 norm = self._moves.keep(index, flat(parameter.detach()))
+                weight.was_away = self._moves.was_away(index)
+                numbers.compared.update((index,) if self._moves.was_compared(index) else ())
                 if index not in known:
                     known.add(index)
                     numbers.norms.append(((index,), Row((norm,))))
             else:
-                self._before[index] = parameter.detach().clone()
+                value = parameter.detach()
+                before = self._before.get(index)
+                if before is not None and not weight.was_away and _are_alike(before, value):
+                    self._measure(numbers.starts, [index], [torch.sub(value, before)])
+                    numbers.compared.add(index)
+                self._before[index] = value.clone()
         if small:
+            self._compare_starts(small, numbers)
             values = [self.all[index].parameter.detach() for index in small]
-            before = [self._room(index, value) for index, value in zip(small, values, strict=True)]
-            torch._foreach_copy_(before, values)
+            rooms = [self._room(index, value) for index, value in zip(small, values, strict=True)]
+            torch._foreach_copy_(rooms, values)
         missing = [
             index
             for index, weight in enumerate(self.all)
             if index not in known and not is_lazy(weight.parameter)
         ]
         self._measure(numbers.norms, missing, [self.all[index].parameter for index in missing])
+
+    def _compare_starts(self, indices: Iterable[int], numbers: Numbers) -> None:
+        """See which parameters are where they were at the start of the step before.
+
+        Each is looked at until it has once been elsewhere, as nearly all are in the second step.
+        """
+        for index in indices:
+            weight, before = self.all[index], self._before.get(index)
+            value = weight.parameter.detach()
+            if before is not None and not weight.was_away and _are_alike(before, value):
+                weight.was_away = not torch.equal(before, value)
+                numbers.compared.add(index)
 
     def after_step(self, own: Sequence[int], numbers: Numbers, *, whole: bool) -> None:
         """Measure what the step has changed; gradients that lie there from now on are spent."""
@@ -302,6 +339,11 @@ def _quick(tensors: list[Tensor]) -> list[float]:
             few.append(tensor)
     rest = iter(torch.stack(torch._foreach_norm(few)).tolist() if few else ())
     return [found[at] if at in found else next(rest) for at in range(len(tensors))]
+
+
+def _are_alike(before: Tensor, value: Tensor) -> bool:
+    """Whether the difference of two tensors can be taken."""
+    return (before.shape, before.dtype) == (value.shape, value.dtype)
 
 
 def _kind(parameter: Tensor) -> str:

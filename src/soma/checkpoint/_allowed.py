@@ -26,6 +26,8 @@ class Allowed:
     """
 
     def __init__(self, classes: Iterable[object], modules: str | Iterable[str]) -> None:
+        if not isinstance(classes, Iterable):
+            raise TypeError(f"`classes` is {classes!r}; a list is wanted, as `classes=[Encoder]`.")
         self._given = list(classes)
         prefixes = [modules] if isinstance(modules, str) else list(modules)
         for one in self._given:

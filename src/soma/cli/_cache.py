@@ -30,7 +30,7 @@ def _bytes(ctx: click.Context, param: click.Parameter, value: str) -> int:
 
 @click.group()
 def cache() -> None:
-    """Look after what is stored: states and outputs of the nodes of all graphs."""
+    """Look after the stored states and outputs of all graphs."""
 
 
 def _options(command: Callable[..., None]) -> Callable[..., None]:
@@ -73,7 +73,10 @@ def gc(max_size: int, place: str | None, form: Form) -> None:
 @cache.command()
 @_options
 def verify(place: str | None, form: Form) -> None:
-    """Read every file and list those that are damaged; exit with 1 if there are any."""
+    """Read every file and list the damaged ones.
+
+    Exits with 1 if there are any.
+    """
     from soma.cache import verify
 
     with _store(place) as store:
@@ -90,7 +93,10 @@ def verify(place: str | None, form: Form) -> None:
 @click.argument("key")
 @_options
 def pin(key: str, place: str | None, form: Form) -> None:
-    """Keep the entry KEY, whatever the cap says; `why NODE --json` tells keys."""
+    """Keep the entry KEY, whatever the cap says.
+
+    `soma cache why NODE --json` tells keys.
+    """
     from soma.cache import pin
 
     with _store(place) as store:
@@ -116,7 +122,10 @@ def unpin(key: str, place: str | None, form: Form) -> None:
 @click.argument("node")
 @_options
 def why(node: str, place: str | None, form: Form) -> None:
-    """Say why NODE ran when it last stored something; exit with 1 if nothing is known."""
+    """Say why NODE ran when it last stored something.
+
+    Exits with 1 if nothing is known.
+    """
     from soma.cache import last_record
 
     with _store(place) as store:

@@ -17,19 +17,19 @@ _NAMES = ("", "module", "in RUN_A", "in RUN_B", "since step", "why")
 @root_option
 @form_options
 def compare(run_a: str, run_b: str, given: tuple[str, ...], root: str, form: Form) -> None:
-    """Say what became in RUN_B of the findings of RUN_A: new, worse, same, better, gone.
+    """Say what became in RUN_B of the findings of RUN_A.
 
-    A finding whose module RUN_B did not look at is `not seen`. Exits with 1 if a finding is new
-    or worse. Both runs are judged by the same lines: those of `--threshold`, else the defaults.
+    Each is new, worse, the same, better or gone, or `not seen` where RUN_B did not look at its
+    module. Exits with 1 if a finding is new or worse. Both runs are judged by the same lines:
+    those of `--threshold`, else those that RUN_B was audited with.
     """
     from soma.errors import SomaError
-    from soma.health import Thresholds
     from soma.viz import RunView, health_changes
 
     views = [RunView(run_folder(run, root)) for run in (run_a, run_b)]
     try:
-        lines = Thresholds.of(thresholds(given))
-        before, after = (view.verdict(lines) for view in views)
+        after = views[1].verdict(thresholds(given))
+        before = views[0].verdict(after.verdict.thresholds)
     except SomaError as error:
         raise Refused(error) from None
     changes = health_changes(before, after)
@@ -41,6 +41,7 @@ def compare(run_a: str, run_b: str, given: tuple[str, ...], root: str, form: For
         "after": views[1].id,
         "changes": [one._asdict() for one in changes],
     }
-    show(form, data, rows, names=_NAMES, otherwise="no findings in either run")
+    spare = ("why",)  # `soma judge` tells it
+    show(form, data, rows, names=_NAMES, spare=spare, otherwise="no findings in either run")
     if any(one.kind in ("new", "worse") for one in changes):
         raise SystemExit(_WORSE)

@@ -10,7 +10,7 @@ from soma.cli._show import Form, show
 @click.option("--plain", "form", flag_value="plain", help="Print lines without a frame.")
 @click.option("--json", "form", flag_value="json", help="Print JSON.")
 def explain(flag: str | None, form: Form) -> None:
-    """Say what FLAG means: what is measured, the rule, its source, and what helps.
+    """Say what FLAG means, by which rule, and what helps.
 
     Without FLAG, list all flags.
     """

@@ -20,25 +20,35 @@ def threshold_option(command: Callable[..., None]) -> Callable[..., None]:
 
 @click.command()
 @click.argument("run")
+@click.option(
+    "--audit",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Which audit of the run, 1 is the first; by default the last.",
+)
 @threshold_option
 @root_option
 @form_options
-def judge(run: str, given: tuple[str, ...], root: str, form: Form) -> None:
-    """Judge what was measured in RUN again, worst first; `soma explain FLAG` says more.
+def judge(run: str, audit: int | None, given: tuple[str, ...], root: str, form: Form) -> None:
+    """Say what does not learn in RUN, worst first.
 
-    Exits with 1 if something is wrong, or if of some node nothing was measured. No torch is
-    needed. RUN is an id, the beginning of one, `last`, or the path of a run directory.
+    What was measured is judged again, without torch; `soma explain FLAG` says more of a flag.
+    Exits with 1 if something is wrong, or if of some node nothing was measured. RUN is an id,
+    the beginning of one, `last`, or the path of a run directory.
     """
     from soma.errors import SomaError
     from soma.tracking import numbers_out
     from soma.viz import RunView, verdict_data
 
-    view = RunView(run_folder(run, root))
+    view = RunView(run_folder(run, root), audit=audit)
     try:
         report = view.verdict(thresholds(given))
     except SomaError as error:
         raise Refused(error) from None
     if form is None:
+        if audit is None and view.audits > 1:
+            told = f"note: this is the last of {view.audits} audits; `--audit 1` shows the first"
+            click.echo(told, err=True)
         click.echo(report.pretty())
     else:
         rows: list[Row] = [

@@ -46,7 +46,9 @@ def run_folder(run: str, root: str) -> Path:
     if not found:
         if is_folder(run):
             return Path(run).absolute()
-        near = did_you_mean(run, known)
+        if not records:
+            raise Refused(f"there are no runs below {root}; `track_run` keeps one.")
+        near = did_you_mean(run, [*known, *(record.name for record in records)])
         raise Refused(f"there is no run {run} below {root}.{near} `soma runs` lists them.")
     try:
         return below(Path(root) / "runs", found[0])

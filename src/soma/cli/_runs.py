@@ -49,7 +49,8 @@ def runs(root: str, form: Form) -> None:
         }
         for record, row in zip(records, rows, strict=True)
     ]
-    show(form, data, rows, names=_NAMES, otherwise=f"no runs below {root}")
+    spare = ("kind", "started")  # an id begins with the time
+    show(form, data, rows, names=_NAMES, spare=spare, otherwise=f"no runs below {root}")
 
 
 @click.command()
@@ -92,7 +93,9 @@ def graph(run: str, node: str | None, wanted: str | None, output: str | None, ro
 @root_option
 @form_options
 def check(run: str, root: str, form: Form) -> None:
-    """List what is wrong with the directory of RUN; exit with 1 if anything is.
+    """Look for damage in the directory of RUN.
+
+    It is listed, and the command exits with 1 if there is any.
 
     RUN is an id, the beginning of one, a name, `last`, or the path of a directory.
     """

@@ -13,10 +13,12 @@ from warnings import WarningMessage, catch_warnings, simplefilter
 
 import click
 
-from soma.draw import one_line, printable
+from soma.draw import cells, one_line, printable
 
 Form = Literal["json", "plain"] | None
 Row = tuple[str, ...]
+
+_WORD, _FOLDED, _FRAME = 12, 24, 3  # widths in a table: of a word, a folded text, what is around
 
 
 class Refused(click.ClickException):
@@ -44,6 +46,7 @@ def show(
     rows: Sequence[Row],
     *,
     names: Row = (),
+    spare: Row = (),
     otherwise: str = "",
 ) -> None:
     """Print an answer.
@@ -53,6 +56,7 @@ def show(
         data: the answer, printed as JSON.
         rows: the same answer as lines, or as the rows of a table.
         names: the titles of the table's columns.
+        spare: columns that a narrow terminal goes without, the first one first.
         otherwise: what is printed when there are no rows.
     """
     if form == "json":
@@ -60,7 +64,7 @@ def show(
         return
     clean = [tuple(map(printable, row)) for row in rows] or [(printable(otherwise),)]
     if form is None and sys.stdout.isatty() and len(clean[0]) > 1:
-        _draw(clean, names)
+        _draw(clean, names, spare)
     else:
         for row in clean:
             click.echo("\t".join(row))
@@ -95,18 +99,36 @@ def warnings_told() -> Iterator[list[WarningMessage]]:
                 click.echo(f"Warning: {printable(str(warning.message))}", err=True)
 
 
-def _draw(rows: Sequence[Row], names: Row) -> None:
+def _draw(rows: Sequence[Row], names: Row, spare: Row) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(show_header=bool(names))
-    for name in names:
-        table.add_column(name, no_wrap=name == "id")  # whole, for the next command
-    if not names:
-        for style in ("bold", ""):
-            table.add_column(style=style)
-    for row in rows:
-        table.add_row(*map(Text, row))
     plain = bool(os.environ.get("NO_COLOR"))  # rich alone would still print bold
-    Console(color_system=None if plain else "auto").print(table)
+    console = Console(color_system=None if plain else "auto")
+    longest = [max(map(cells, column)) for column in zip(*[names or rows[0], *rows], strict=True)]
+    kept = _fitting(longest, names, spare, console.width)
+    words = {at for at in kept if longest[at] <= _WORD}
+    least = sum(longest[at] if at in words or names[at : at + 1] == ("id",) else 1 for at in kept)
+    if least + _FRAME * len(kept) >= console.width:
+        words = set()  # ids come first
+    table = Table(show_header=bool(names))
+    for at in kept:
+        if names:  # an id whole, for the next command; a word whole, to be read
+            whole = names[at] == "id" or at in words
+            table.add_column(names[at], no_wrap=whole, overflow="fold")
+        else:
+            table.add_column(style="" if at else "bold", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(row[at]) for at in kept))
+    console.print(table)
+
+
+def _fitting(longest: Sequence[int], names: Row, spare: Row, width: int) -> list[int]:
+    """Return the columns to show; a long one may be folded to the width of an id."""
+    kept = list(range(len(longest)))
+    for name in spare:
+        if sum(min(longest[at], _FOLDED) + _FRAME for at in kept) < width:
+            break
+        kept.remove(names.index(name))
+    return kept

@@ -65,7 +65,7 @@ class Choice:
             InvalidInput: it is none of them.
         """
         for one in self.choices:
-            if isinstance(value, bool) == isinstance(one, bool) and one == value:
+            if isinstance(value, bool) == isinstance(one, bool) and _is_equal(one, value):
                 return one
         raise InvalidInput(f"it is {value!r}; {self} is wanted")
 
@@ -74,6 +74,13 @@ class Choice:
             return repr(self.choices[0])
         *most, last = map(repr, self.choices)
         return f"{', '.join(most)} or {last}"
+
+
+def _is_equal(one: object, other: object) -> bool:
+    try:
+        return bool(one == other)
+    except Exception:  # an array, which answers element by element
+        return False
 
 
 Space = Range | Choice

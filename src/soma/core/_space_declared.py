@@ -9,6 +9,7 @@ from decimal import Decimal
 from inspect import get_annotations
 from math import isfinite, isnan, sqrt
 from numbers import Integral, Real
+from types import FunctionType
 from typing import Any, Literal, TypeVar, overload
 
 from soma.core._space import Choice, Range, Space
@@ -17,6 +18,7 @@ from soma.errors import InvalidInput
 T = TypeVar("T")
 Scale = Literal["linear", "log"]
 
+_METHODS = (FunctionType, classmethod, staticmethod)
 _PLAIN = (type(None), bool, int, float, str)
 
 
@@ -32,6 +34,12 @@ class Declared:
             raise InvalidInput(
                 f"`{name}` of `{owner.__name__}` is private, and only public attributes count in "
                 f"keys of the cache. Call it `{name.lstrip('_') or 'value'}`."
+            )
+        before = [vars(base)[name] for base in owner.__mro__[1:] if name in vars(base)]
+        if before and isinstance(before[0], _METHODS):
+            raise InvalidInput(
+                f"`{name}` of `{owner.__name__}` is a method of the class that it is made from. "
+                "Choose another name."
             )
         space = self.space
         if self.in_floats is not None and _annotation(owner, name) in (float, "float"):
@@ -102,7 +110,7 @@ def search(
         )
     given = {"low": low, "high": high} | ({} if step is None else {"step": step})
     for name, value in given.items():
-        if not isinstance(value, Real) or isinstance(value, bool) or not isfinite(value):
+        if not isinstance(value, Real) or isinstance(value, bool) or not _is_finite(value):
             raise InvalidInput(f"`{name}` of `search` is {value!r}; a finite number is wanted.")
     if scale not in ("linear", "log"):
         raise InvalidInput(f'`scale` of `search` is {scale!r}; "linear" or "log" is wanted.')
@@ -189,6 +197,13 @@ def _steps(low: float, high: float, step: float) -> int:
 
 def _nth(low: float, step: float, number: int) -> Any:
     return Decimal(str(low)) + number * Decimal(str(step))
+
+
+def _is_finite(value: Any) -> bool:
+    try:
+        return isfinite(value)
+    except OverflowError:  # a whole number that no float comes near
+        return False
 
 
 def _annotation(owner: type, name: str) -> object:

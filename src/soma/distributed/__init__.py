@@ -41,9 +41,4 @@ __all__ = [
     "versions",
 ]
 
-
-def __getattr__(name: str) -> object:
-    if name not in _LATE:
-        raise AttributeError(f"module 'soma.distributed' has no attribute {name!r}")
-    file = f"soma.distributed.{_LATE[name]}"
-    return getattr(_extras.require(file, extra="torch"), name)
+__getattr__ = _extras.late(__name__, _LATE, extra="torch")

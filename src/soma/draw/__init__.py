@@ -4,9 +4,9 @@ A picture is made in three steps: `_diagram.py` says what there is, `_diagram_pi
 stands, `_svg.py` writes it down. Those are loaded when they are first used.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
+from soma import _extras
 from soma.draw._cells import cells, one_line, printable, shortened, wrapped
 from soma.draw._tree import Tree
 
@@ -62,8 +62,4 @@ __all__ = [
     "wrapped",
 ]
 
-
-def __getattr__(name: str) -> object:
-    if name not in _LATE:
-        raise AttributeError(f"module 'soma.draw' has no attribute {name!r}")
-    return getattr(import_module(f"soma.draw.{_LATE[name]}"), name)
+__getattr__ = _extras.late(__name__, _LATE, extra="all")

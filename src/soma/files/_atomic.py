@@ -3,12 +3,14 @@
 Whoever reads the final name finds the old bytes or the new ones, never half of them, even
 after a crash of the writer. `durable=True` makes that hold through a power cut too.
 """
-# ruff: noqa: PTH102, PTH105, PTH108, PTH112, PTH120 - each line here is one system call
+# ruff: noqa: PTH102, PTH105, PTH108, PTH112, PTH116, PTH120 - each line here is one system call
 
 import os
+import stat
 import threading
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from errno import EINVAL
 from secrets import token_hex
 
 TEMPORARY = ".tmp-"  # how the name of a file begins that is still being written
@@ -27,11 +29,17 @@ def write_atomically(
 ) -> None:
     """Replace the file at `path`, whose folder exists, by one that holds `buffers`.
 
+    A device or a pipe, as `/dev/null`, is refused: its name would then be that of a plain file.
+
     Args:
         durable: return only when file and name are on the disk.
-        before: called with its name before each system call; tests let it fail or kill.
+        before: called with its name before each system call of the writing; tests let it fail.
     """
     say = before or _nothing
+    if _is_special(path):
+        raise OSError(
+            EINVAL, "no plain file, and cannot be replaced by one; write to another", path
+        )
     folder = os.path.dirname(path)
     # Named now and not earlier: a forked child has a process id of its own.
     name = f"{TEMPORARY}{os.getpid()}-{threading.get_ident()}-{token_hex(8)}"
@@ -69,6 +77,15 @@ def make_folder(path: str, *, before: Before | None = None) -> None:
     except FileExistsError:
         if not os.path.isdir(path):
             raise
+
+
+def _is_special(path: str) -> bool:
+    """Whether a name leads to what is neither a file nor a folder."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:  # there is nothing yet, or what follows tells
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 def _write_all(descriptor: int, view: memoryview, say: Before) -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from soma.audit import Audit, AuditScope, ChannelConfig
     from soma.health import Thresholds
     from soma.tracking import Run, Sink
-    from soma.training import Context, History, Prefix
+    from soma.training import Context, GraphModule, History, Prefix
 
 
 class Graph(KeptGraph):
@@ -273,13 +273,14 @@ class Graph(KeptGraph):
         )
         return audited
 
-    def module(self) -> "torch.nn.Module":
+    def module(self) -> "GraphModule":
         """Return the part that gradients pass as one torch module, with the live weights.
 
         Weights are named `node.parameter`. It takes what its first nodes read: one value, or a
         dict by node (`module.reads`) where they read several; after opaque filters that is what
-        `g.prefix(x)` gives. Called, it gives the output, or a dict by leaf, and where filters
-        returned aux `(output, {node: aux})`. Opaque filters at the end of the graph are left out.
+        `g.prefix(x)` gives, or `module.tensors(g.prefix(x))` for a DataLoader. Called, it gives
+        the output, or a dict by leaf, and where filters returned aux `(output, {node: aux})`.
+        Opaque filters at the end of the graph are left out.
 
         Raises:
             CompileError: an opaque filter stands between its nodes, or no node has a module.

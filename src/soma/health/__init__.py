@@ -59,8 +59,4 @@ __all__ = [
     "rollup",
 ]
 
-
-def __getattr__(name: str) -> object:
-    if name != "HealthRecord":
-        raise AttributeError(f"module 'soma.health' has no attribute {name!r}")
-    return _extras.require("soma.health._record", extra="all").HealthRecord
+__getattr__ = _extras.late(__name__, {"HealthRecord": "_record"}, extra="all")

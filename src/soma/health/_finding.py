@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from soma.health._numbers import Status, UnitId
+from soma.health._thresholds import Thresholds
 
 Certainty = Literal["certain", "likely", "possible"]
 
@@ -49,4 +50,5 @@ class Verdict:
     filters: tuple[FilterReport, ...]  # in the order of the first call
     findings: tuple[Finding, ...]
     n_steps: int
+    thresholds: Thresholds  # the lines that were drawn
     facts: Mapping[str, Any] = field(default_factory=dict)

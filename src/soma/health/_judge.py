@@ -40,7 +40,8 @@ def judge(
     return Verdict(
         filters=tuple(_row(facts, one, by_unit.get(one.id, [])) for one in units),
         findings=tuple(findings),
-        n_steps=len(measurements.steps),
+        n_steps=max((one.step + 1 for one in measurements.steps), default=0),  # some may be thinned
+        thresholds=facts.thresholds,
         facts=MappingProxyType(_whole(facts)),
     )
 
@@ -205,8 +206,17 @@ def _whole(facts: Facts) -> dict[str, Any]:
         "first_step": min((one.step for one in measured.steps), default=None),
         "last_step": max((one.step for one in measured.steps), default=None),
         "every": measured.every,
-        "notes": tuple(measured.notes),
+        "notes": (*measured.notes, *_doubts(facts)),
         "places": {
             unit.id: (unit.class_name, unit.source, unit.node) for unit in measured.units.values()
         },
     }
+
+
+def _doubts(facts: Facts) -> Iterator[str]:
+    """Say what could not be judged as well as it might."""
+    if facts.steps and all(one.loss is None for one in facts.steps.values()):
+        yield (
+            "the loss is not known, so the line of LR_HIGH is `lr_high_blind`, and LR_LOW is seen "
+            "only beside modules that move"
+        )

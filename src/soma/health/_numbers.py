@@ -137,5 +137,7 @@ METRICS = {
     "grads_ever": "trainable elements in parameters that got a gradient so far, as a share",
     "pushed_ever": "trainable elements in parameters that got a gradient but 0 so far, as a share",
     "moved_ever": "trainable elements in parameters of which a bit changed so far, as a share",
+    "away_ever": "trainable elements in parameters that were elsewhere at the start of a step than "
+    "at that of the step before, as a share of those so far",
     "stale": "1 if the step used gradients that an earlier step had used already",
 }

@@ -50,7 +50,7 @@ def measurements_to_rows(measured: Measurements, *, after: int = -1) -> Iterator
     for id, seen in measured.channels.items():
         for one in seen:
             if one.step > after:
-                yield {"kind": "channels", "unit": id, **_lists(asdict(one))}
+                yield {"kind": "channels", "unit": id, **_lists(one)}
     for id, groups in measured.similarity.items():
         for pair, series in groups.items():
             for at, value in zip(series.steps, series.values, strict=True):
@@ -78,7 +78,9 @@ def _numbers(id: str, named: Mapping[str, Series], after: int) -> Iterator[Row]:
         yield {"kind": "numbers", "unit": id, "step": at, "values": steps[at]}
 
 
-def _lists(data: Row) -> Row:
+def _lists(one: ChannelSnapshot) -> Row:
+    """Return a snapshot as a mapping; `asdict` would copy number by number."""
+    data = {name: getattr(one, name) for name in _CHANNELS}
     return {k: v if isinstance(v, int | float | None) else list(v) for k, v in data.items()}
 
 
@@ -126,6 +128,10 @@ def _take(measured: Measurements, steps: dict[int, Step], row: object) -> None:
         case "channels":
             seen = measured.channels.setdefault(_text(row["unit"]), [])
             one = _made(ChannelSnapshot, row, _CHANNELS)
+            count = len(one.largest)
+            # Without a backward there are no gradients.
+            if len(one.deviation) != count or len(one.gradient) not in (0, count):
+                raise ValueError("as many numbers of each kind are wanted")
             seen[:] = [*(other for other in seen if other.step != one.step), one]
         case "similarity":
             first, second = map(_text, row["groups"])

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
+from itertools import count, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -12,38 +13,63 @@ from soma.health._numbers import Measurements
 from soma.health._numbers_json import measurements_from_rows
 from soma.health._report import AuditReport
 from soma.health._thresholds import Thresholds
-from soma.tracking import RunRecord
+from soma.tracking import RunRecord, numbered
 
-_AUDIT = "diagnostics/audit.jsonl"  # rows of `measurements_to_rows`, a line each
-_HEALTH = "diagnostics/health.json"  # `flags`, as `rollup` gives them, and `thresholds`
+_AUDIT = "audit.jsonl"  # rows of `measurements_to_rows`, a line each
+_HEALTH = "health.json"  # `flags`, as `rollup` gives them, and `thresholds`
 
 Flag = dict[str, Any]
 
 
 class HealthRecord:
-    """The health of one run, read from its directory, also while an audit still writes there."""
+    """The health of one run, read from its directory, also while an audit still writes there.
 
-    def __init__(self, record: RunRecord) -> None:
-        self._record = record
-        self._audit = record.dir / _AUDIT
-        self._health = record.dir / _HEALTH
-        self._read: tuple[int, Measurements | None] = (-1, None)  # at which size, and what
+    Args:
+        record: the run.
+        audit: which of its audits, the first is 1; None: the last that has written something.
+    """
+
+    def __init__(self, record: RunRecord, audit: int | None = None) -> None:
+        self.run = record.name
+        self._folder = record.dir / "diagnostics"
+        self._chosen = audit
+        self._read: tuple[tuple[int, int], Measurements | None] = ((0, -1), None)  # of what state
         self._judged: tuple[Measurements, Thresholds, AuditReport] | None = None
 
     def measurements(self) -> Measurements | None:
         """Return what an audit measured; None where none ran. It is read again when it has grown.
 
         Raises:
+            NotRecorded: another one than the last was asked for, and the run has no such audit.
             InvalidMeasurements: a newer soma wrote it.
         """
-        size = _size(self._audit)
-        if size != self._read[0]:
-            rows = map(_row, read_lines(self._audit)) if size else ()
-            self._read = size, measurements_from_rows(rows) if size else None
+        self._check_chosen()
+        file = self._folder / numbered(_AUDIT, self._number)
+        state = self._number, (size := _size(file))
+        if state != self._read[0]:
+            rows = map(_row, read_lines(file)) if size else ()
+            self._read = state, measurements_from_rows(rows) if size else None
         return self._read[1]
 
+    @property
+    def audits(self) -> int:
+        """How many audits the run has."""
+        files = takewhile(Path.exists, (self._folder / numbered(_AUDIT, one) for one in count(1)))
+        return sum(1 for _ in files)
+
+    @property
+    def _number(self) -> int:
+        if self._chosen is not None:
+            return self._chosen
+        numbers = range(self.audits, 0, -1)
+        return next((one for one in numbers if _size(self._folder / numbered(_AUDIT, one))), 1)
+
     def readable(self) -> Measurements | None:
-        """Return what an audit measured; None also where a newer soma wrote it."""
+        """Return what an audit measured; None also where a newer soma wrote it.
+
+        Raises:
+            NotRecorded: as in `measurements`.
+        """
         with suppress(InvalidMeasurements):
             return self.measurements()
         return None
@@ -55,9 +81,14 @@ class HealthRecord:
             NotRecorded: none ran.
         """
         found = self.measurements()
+        if found is None and self.audits:
+            raise NotRecorded(
+                f"audit {self._number} of the run `{self.run}` has written nothing yet; ask again "
+                "later."
+            )
         if found is None:
             raise NotRecorded(
-                f"the run `{self._record.name}` holds no audit; train inside "
+                f"the run `{self.run}` holds no audit; train inside "
                 "`with g.gradient_audit():` within `with g.track_run(...):`."
             )
         return found
@@ -77,9 +108,9 @@ class HealthRecord:
 
     def flags(self) -> list[Flag]:
         """Return the flags of each node, as the audit left them, else as they are judged now."""
-        flags = self._record.flags()
-        if flags is not None:
-            return flags
+        flags = self._kept().get("flags")
+        if isinstance(flags, list):
+            return [flag for flag in flags if isinstance(flag, dict)]
         return [] if self.readable() is None else self.report().rollup()
 
     def unit_flags(self) -> list[Flag]:
@@ -95,6 +126,14 @@ class HealthRecord:
             for one in self.report().findings
         ]
 
+    def _check_chosen(self) -> None:
+        """Object to an audit that is not there, which else would look like one without faults."""
+        audits = self.audits
+        if self._chosen is not None and audits and not 0 < self._chosen <= audits:
+            raise NotRecorded(
+                f"the run `{self.run}` has no audit {self._chosen}; it has {audits}, from 1 on."
+            )
+
     def _thresholds(self) -> Thresholds:
         given = self._kept().get("thresholds")
         with suppress(InvalidThreshold):  # of another soma
@@ -103,7 +142,7 @@ class HealthRecord:
 
     def _kept(self) -> Mapping[str, Any]:
         try:
-            found = read_json(self._health)
+            found = read_json(self._folder / numbered(_HEALTH, self._number))
         except (OSError, ValueError):
             return {}
         return found if isinstance(found, dict) else {}

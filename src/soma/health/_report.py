@@ -18,7 +18,8 @@ _SHOWN = ("out_grad_norm", "update_ratio", "act_std")
 class AuditReport:
     """The verdict of an audit.
 
-    `print(report)` reads like a compiler's messages, worst first; a notebook shows a table.
+    `print(report)` reads like a compiler's messages, worst first; a notebook shows them above a
+    table of the modules.
     """
 
     def __init__(self, verdict: Verdict) -> None:
@@ -105,7 +106,7 @@ class AuditReport:
         return "".join(self._html())
 
     def _html(self) -> Iterator[str]:
-        yield f"<div><p>{_safe(summary(self.verdict))}</p>"
+        yield f"<div><pre>{html.escape(self.pretty())}</pre>"
         yield "<table><thead><tr><th>module</th><th>flags</th><th>status</th><th>steps</th>"
         yield "".join(f"<th>{_safe(name)}</th>" for name in _SHOWN)
         yield "</tr></thead><tbody>"

@@ -20,9 +20,4 @@ _LATE = {
 
 __all__ = ["GraphEstimator", "as_estimator", "sk"]
 
-
-def __getattr__(name: str) -> object:
-    if name not in _LATE:
-        raise AttributeError(f"module 'soma.integrations' has no attribute {name!r}")
-    file = f"soma.integrations.{_LATE[name]}"
-    return getattr(_extras.require(file, extra="sklearn"), name)
+__getattr__ = _extras.late(__name__, _LATE, extra="sklearn")

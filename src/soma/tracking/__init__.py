@@ -7,12 +7,14 @@ for what a graph says. Reading: `_record.py`, which needs neither torch nor NumP
 from soma.tracking._check import check_run
 from soma.tracking._feed import tell
 from soma.tracking._graph_record import GraphRecord, NodeRecord
+from soma.tracking._layout import numbered
 from soma.tracking._listener import RunListener
 from soma.tracking._numbers import numbers_out
 from soma.tracking._points import CacheActivity, Manifest, State, Timing
 from soma.tracking._record import RunRecord, run_records
 from soma.tracking._recording_graph import graph_record
-from soma.tracking._run import RowFile, Run
+from soma.tracking._row_file import RowFile
+from soma.tracking._run import Run
 from soma.tracking._sink import Point, Sink
 from soma.tracking._status import Standing
 from soma.tracking._track import track_run
@@ -33,6 +35,7 @@ __all__ = [
     "Timing",
     "check_run",
     "graph_record",
+    "numbered",
     "numbers_out",
     "run_records",
     "tell",

@@ -4,17 +4,18 @@ A `Feed` reads what the run has written, on a thread of its own. So `log` costs 
 without a sink, a sink that hangs holds up nothing, and what a sink gets is what the record says.
 """
 
+import os
 import threading
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
 from soma.core import Diagnostic
-from soma.errors import SinkWarning
+from soma.errors import InvalidInput, SinkWarning
 from soma.files import Appender, make_folder
 from soma.tracking._layout import DIAGNOSTICS, METRICS, SINKS
 from soma.tracking._lines import encode
@@ -30,20 +31,28 @@ _PATIENCE = 30.0  # seconds without a sign of life, at the end of a run
 _MOST_POINTS = 1000  # in one call
 _MOST_TOLD = 1000  # characters of an error
 
+# The run that a sink takes, by process and sink: a forked child has sinks of its own.
+_taken: dict[tuple[int, int], list[str]] = {}
+
 
 def tell(
     sink: Sink, record: RunRecord, flags: Sequence[Mapping[str, Any]], standing: Standing
 ) -> int:
-    """Hand all that a run's directory holds to a sink, and return how many points that were."""
-    # The manifest is a file; the id that tools make paths of is the name of the directory.
-    sink.start(replace(record.manifest, id=record.id))
-    count = 0
-    for points in _points(Tail(record.dir / METRICS)):
-        sink.points(points)
-        count += len(points)
-    if flags:
-        sink.findings(flags)
-    sink.close(standing)
+    """Hand all that a run's directory holds to a sink, and return how many points that were.
+
+    Raises:
+        InvalidInput: the sink takes another run at this time.
+    """
+    with _alone(sink, record.id):
+        # The manifest is a file; the id that tools make paths of is the name of the directory.
+        sink.start(replace(record.manifest, id=record.id))
+        count = 0
+        for points in _points(Tail(record.dir / METRICS)):
+            sink.points(points)
+            count += len(points)
+        if flags:
+            sink.findings(flags)
+        sink.close(standing)
     return count
 
 
@@ -84,20 +93,24 @@ class Feed:
 
     def _work(self) -> None:
         try:
-            self._sink.start(self._manifest)
-            tail = Tail(self._folder / METRICS)
-            ended = False
-            while not ended:
-                ended = self._ended.wait(_SECONDS)
-                for points in _points(tail):
-                    self._sink.points(points)
-                    self._moved = monotonic()
-            flags = RunRecord(self._folder).flags()
-            if flags:
-                self._sink.findings(flags)
-            self._sink.close(self._standing)
+            with _alone(self._sink, self._manifest.id):
+                self._hand_over()
         except BaseException as error:  # `SystemExit` too: nobody else would hear of it
             self._tell(f"{type(error).__name__}: {_message(error)}")
+
+    def _hand_over(self) -> None:
+        self._sink.start(self._manifest)
+        tail = Tail(self._folder / METRICS)
+        ended = False
+        while not ended:
+            ended = self._ended.wait(_SECONDS)
+            for points in _points(tail):
+                self._sink.points(points)
+                self._moved = monotonic()
+        flags = RunRecord(self._folder).flags()
+        if flags:
+            self._sink.findings(flags)
+        self._sink.close(self._standing)
 
     def _tell(self, reason: str) -> None:
         """Tell once that the sink is left alone: in the record, and as a warning."""
@@ -120,6 +133,22 @@ class Feed:
                 file.append(encode(found))
         with suppress(SinkWarning):  # where warnings are errors: no sink stops a training
             warnings.warn(f"{found.message}. But {found.help}.", SinkWarning, stacklevel=2)
+
+
+@contextmanager
+def _alone(sink: Sink, run: str) -> Iterator[None]:
+    """Let a sink take one run at a time: of two, the points of one would go to the other."""
+    key, mine = (os.getpid(), id(sink)), [run]
+    first = _taken.setdefault(key, mine)  # in one step, whichever thread asks
+    if first is not mine:
+        raise InvalidInput(
+            f"this sink takes the run `{first[0]}` at this time; make another "
+            f"`{type(sink).__name__}(...)` for each run."
+        )
+    try:
+        yield
+    finally:
+        del _taken[key]
 
 
 def _points(tail: Tail) -> Iterator[list[Point]]:

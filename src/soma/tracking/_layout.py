@@ -8,8 +8,8 @@ events.jsonl               what happened, a line each: `_lines.py`
 metrics.jsonl              what was logged, a line each
 diagnostics/compile.json   what the compiler found
 diagnostics/sinks.jsonl    which sinks failed
-diagnostics/audit.jsonl    what an audit measured, the latest one of the run
-diagnostics/health.json    the flags of each node at its end
+diagnostics/audit.jsonl    what an audit measured; of the run's second audit: audit-2.jsonl
+diagnostics/health.json    the flags of each node at its end; of the second: health-2.json
 """
 
 from os import PathLike
@@ -27,6 +27,12 @@ DIAGNOSTICS = "diagnostics"
 COMPILE = "compile.json"
 HEALTH = "health.json"
 SINKS = "sinks.jsonl"
+
+
+def numbered(name: str, number: int) -> str:
+    """Return the name of a file of which a run may hold several: `audit.jsonl`, `audit-2.jsonl`."""
+    stem, dot, ending = name.partition(".")
+    return name if number == 1 else f"{stem}-{number}{dot}{ending}"
 
 
 def runs_folder(root: str | PathLike[str]) -> Path:

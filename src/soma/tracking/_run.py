@@ -11,7 +11,7 @@ from itertools import count
 from pathlib import Path
 from time import perf_counter
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from msgspec import to_builtins
 
@@ -30,12 +30,14 @@ from soma.tracking._layout import (
     METRICS,
     MODULES,
     STATUS,
+    numbered,
 )
-from soma.tracking._lines import BeganLine, EventLine, MetricLine, encode
+from soma.tracking._lines import BeganLine, EventLine, MetricLine
 from soma.tracking._numbers import as_number, as_step, number_out, numbers_out
 from soma.tracking._plain import shown, text_out
 from soma.tracking._points import Manifest
 from soma.tracking._process import ProcessMark
+from soma.tracking._row_file import RowFile, encoded
 from soma.tracking._sink import Sink
 from soma.tracking._status import standing_after, write_status
 
@@ -113,7 +115,7 @@ class Run:
         """
         file = self._metrics if type(line) is MetricLine else self._events
         try:
-            file.append(_encoded(line))
+            file.append(encoded(line))
         except (OSError, ValueError) as error:
             if self._failure is None:
                 name = METRICS if file is self._metrics else EVENTS
@@ -143,15 +145,19 @@ class Run:
         found = {"format": FORMAT, "diagnostics": list(diagnostics)}
         _write_whole(folder / COMPILE, found)
 
-    def diagnostics_file(self, name: str) -> "RowFile":
-        """Begin a file of lines beside the diagnostics, in place of one that was there."""
+    def diagnostics_file(self, name: str) -> RowFile:
+        """Begin a file of lines beside the diagnostics: `name`, or `name-2` where that is taken."""
         folder = self.dir / DIAGNOSTICS
         try:
             make_folder(str(folder))
-            (folder / name).unlink(missing_ok=True)
-            return RowFile(Appender(str(folder / name)))
+            for number in count(1):
+                path = folder / numbered(name, number)
+                with suppress(FileExistsError):
+                    path.touch(0o600, exist_ok=False)
+                    return RowFile(str(path), number)
         except OSError as error:
             raise not_written(folder / name, error) from error
+        raise AssertionError  # numbers do not end
 
     def write_diagnostics(self, name: str, value: Mapping[str, object]) -> None:
         """Keep a mapping beside the diagnostics as a whole file, in place of one kept before."""
@@ -217,39 +223,9 @@ class Run:
         return f"<Run {self.id} in {self.dir}>"
 
 
-class RowFile:
-    """A file of a run that takes mappings of plain data, one a line."""
-
-    def __init__(self, file: Appender) -> None:
-        self._file = file
-
-    def append(self, row: Mapping[str, object]) -> None:
-        """Keep one row; numbers that are not finite are kept too."""
-        self._file.append(_encoded(numbers_out(row)))
-
-    def close(self) -> None:
-        """Bring all rows to the disk, and take no more."""
-        self._file.close(durable=True)
-
-
 def write_json(path: Path, value: object) -> None:
     """Keep a value as a whole file."""
-    write_atomically(str(path), [_encoded(value)])
-
-
-def _encoded(value: object) -> bytes:
-    try:
-        return encode(value)
-    except UnicodeEncodeError:  # a name with half a character in it
-        return encode(_utf8(to_builtins(value)))
-
-
-def _utf8(value: Any) -> Any:
-    if isinstance(value, str):
-        return text_out(value)
-    if isinstance(value, dict):
-        return {text_out(name): _utf8(one) for name, one in value.items()}
-    return [*map(_utf8, value)] if isinstance(value, list | tuple) else value
+    write_atomically(str(path), [encoded(value)])
 
 
 def _write_whole(path: Path, value: object) -> None:

@@ -5,6 +5,7 @@ Each function takes the run's directory, and raises `OSError` where the file can
 """
 
 from dataclasses import replace
+from itertools import count, takewhile
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,7 +14,7 @@ from msgspec import convert
 from soma.core import Diagnostic, ModuleFlow
 from soma.files import read_json
 from soma.tracking._graph_record import GraphRecord
-from soma.tracking._layout import COMPILE, DIAGNOSTICS, GRAPH, HEALTH, MANIFEST, MODULES
+from soma.tracking._layout import COMPILE, DIAGNOSTICS, GRAPH, HEALTH, MANIFEST, MODULES, numbered
 from soma.tracking._numbers import numbers_back
 from soma.tracking._points import Manifest
 from soma.tracking._status import newer
@@ -49,8 +50,10 @@ def read_diagnostics(folder: Path) -> tuple[Diagnostic, ...]:
 
 
 def read_flags(folder: Path) -> list[dict[str, Any]]:
-    """Return what an audit flagged at its end, by node."""
-    found = read_json(folder / DIAGNOSTICS / HEALTH)
+    """Return what the last audit that ended flagged, by node."""
+    files = (folder / DIAGNOSTICS / numbered(HEALTH, number) for number in count(1))
+    *_, last = [folder / DIAGNOSTICS / HEALTH, *takewhile(Path.exists, files)]
+    found = read_json(last)
     flags = found.get("flags") if isinstance(found, dict) else None
     if not isinstance(flags, list):
         raise ValueError("there are no flags in it")

@@ -66,6 +66,28 @@ class GraphModule(nn.Module):
             _drop_twins(self)
         return super().train(mode)
 
+    def tensors(self, x: object) -> Any:
+        """Return what this module reads as tensors: one value, or a dict by node.
+
+        They are what `forward` makes of lists and arrays: of the type and on the device of the
+        first module that reads them. Datasets, `torch.compile` and exports take them.
+
+        Args:
+            x: what `forward` takes, such as `g.prefix(x)`; its tensors stay as they are.
+
+        Raises:
+            InvalidInput: a value for one of `reads` is missing.
+        """
+        turns = {source: turn for turn in reversed(self._turns) for source in turn.sources}
+        readers = {
+            node: self if isinstance(turn, Plain) else turn.module for node, turn in turns.items()
+        }
+        values = {
+            node: to_tensors(value, wanted_by(readers[node]))
+            for node, value in self._by_node(x).items()
+        }
+        return values if len(values) > 1 else next(iter(values.values()))
+
     def _by_node(self, x: object) -> Mapping[NodeId, object]:
         reads = self.reads
         if isinstance(x, Prefix):

@@ -43,6 +43,12 @@ class Prefix:
 
     def __getitem__(self, rows: "Index | list[int] | list[bool] | np.ndarray") -> "Prefix":
         """Return the same for some rows: a slice, a mask of booleans, or positions."""
+        if isinstance(rows, str | int):
+            raise InvalidInput(
+                f"a prefix was asked for {rows!r}; it gives rows by a slice, a mask or positions. "
+                "Its `values` are by node, and for a DataLoader `g.module().tensors(prefix)` makes "
+                "tensors of them."
+            )
         parts = chain.from_iterable(
             value if isinstance(value, tuple) else (value,) for value in self.values.values()
         )

@@ -57,6 +57,9 @@ class Trainer:
         self._seen_exchange = -1
         self._filters: tuple[int, list[tuple[NodeId, DifferentiableFilter]]] | None = None
 
+    def __getstate__(self) -> dict[str, object]:
+        return {**vars(self), "watchers": []}  # who watches a graph does not watch its copies
+
     # What there is
 
     @property

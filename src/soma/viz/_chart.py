@@ -33,6 +33,8 @@ class Series:
     ink: Ink
     dashed: bool = False
     joined: bool = True  # else dots alone
+    thickness: float = 1.8
+    key: bool = True  # is it named in the legend, and to those who see no picture?
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

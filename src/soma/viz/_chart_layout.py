@@ -124,8 +124,9 @@ def _keys(panel: Panel, width: float) -> tuple[Key, ...]:
     named: list[tuple[str, Ink, KeyStyle]] = [
         (line.name, line.ink, "dot" if not line.joined else "dashed" if line.dashed else "line")
         for line in panel.series
+        if line.key
     ]
-    if len(named) == 1 and not panel.blocks:
+    if len(panel.series) == 1 and not panel.blocks:
         return ()
     named += [(group.name, group.ink, group.style) for group in panel.blocks]
     keys: list[Key] = []

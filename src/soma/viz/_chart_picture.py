@@ -53,7 +53,7 @@ def _description(chart: Chart) -> str:
 
 
 def _panel_in_words(panel: Panel) -> str:
-    drawn = [*(one.name for one in panel.series), *(one.name for one in panel.blocks)]
+    drawn = [*(one.name for one in panel.series if one.key), *(one.name for one in panel.blocks)]
     drawn += (one.text for one in panel.remarks)
     lanes = f"of {', '.join(panel.y.categories)}" if panel.y.categories else ""
     contents = " ".join(filter(None, (", ".join(drawn), lanes)))

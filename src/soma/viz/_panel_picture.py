@@ -125,7 +125,7 @@ def _stretch(points: list[Point], line: Series) -> Iterator[Mark]:
         yield Line(
             points=tuple(points),
             stroke=line.ink,
-            thickness=1.8,
+            thickness=line.thickness,
             dashed=line.dashed,
             title=line.name,
         )

@@ -20,6 +20,7 @@ TEXT = "#77808c"
 # Half-way inks: a contrast of 3 or more on white and on #111.
 INKS: dict[Ink, str] = {
     "accent": "#4a7fe8",
+    "line": "#808a96",
     "good": "#2b9a5b",
     "cached": "#1d8fa6",
     "warning": "#b97a1a",
@@ -106,7 +107,7 @@ def line_traces(line: Series, across: Scale, down: Scale, width: float) -> list[
         "x": list(line.x),
         "y": [clamped(y) if down.shows(y) else None for _, y in points],
         "connectgaps": False,
-        "line": {"color": ink, "width": 1.8, "dash": "dash" if line.dashed else "solid"},
+        "line": {"color": ink, "width": line.thickness, "dash": "dash" if line.dashed else "solid"},
         "marker": {"size": 4 if line.joined else 8, "color": ink},
         "hovertext": [_hover(f"{line.name}\n{y:.6g} at {x:g}") for x, y in points],
     }

@@ -54,14 +54,15 @@ class RunView:
 
     Args:
         dir: the directory of the run, `run.dir`.
+        audit: which of its audits is shown, the first is 1; None: the last.
 
     Raises:
         UnknownRun: there is no such directory.
     """
 
-    def __init__(self, dir: str | PathLike[str]) -> None:  # noqa: A002 - its own word
+    def __init__(self, dir: str | PathLike[str], *, audit: int | None = None) -> None:  # noqa: A002 - its own word
         self._record = RunRecord(dir)
-        self._health = HealthRecord(self._record)
+        self._health = HealthRecord(self._record, audit)
 
     @property
     def dir(self) -> Path:
@@ -124,16 +125,26 @@ class RunView:
         return self._record.cache_activity()
 
     def health_flags(self) -> list[dict[str, Any]]:
-        """Return what an audit has flagged, by node: mappings with `node_id`, `flag` and more."""
+        """Return what an audit has flagged, by node: mappings with `node_id`, `flag` and more.
+
+        Raises:
+            NotRecorded: `audit` names one that the run does not have.
+        """
         return self._health.flags()
 
     def measurements(self) -> Measurements | None:
         """Return all that an audit measured; None where none ran.
 
         Raises:
+            NotRecorded: `audit` names one that the run does not have.
             InvalidMeasurements: a newer soma wrote it.
         """
         return self._health.measurements()
+
+    @property
+    def audits(self) -> int:
+        """How many audits were kept in the run."""
+        return self._health.audits
 
     def verdict(self, thresholds: Mapping[str, float] | Thresholds | None = None) -> AuditReport:
         """Judge the run again from what was measured, as `audit.report()` did.
@@ -241,8 +252,8 @@ class RunView:
         Raises:
             NotRecorded: no audit looked at its channels.
         """
-        measured = self._health.measured()
-        return Figure(channel_evolution_chart(channel_evolution_info(self.name, measured, unit)))
+        info = channel_evolution_info(self.name, *self._judged(), unit)
+        return Figure(channel_evolution_chart(info))
 
     def to_html(self, *, plotly: bool = False, static: bool = False) -> str:
         """Return all of the run as one page of HTML that asks nothing of the network.

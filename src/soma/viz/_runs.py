@@ -9,6 +9,7 @@ from soma.tracking import RunRecord, State, run_records
 from soma.viz._run_view import RunView
 from soma.viz._templates import SIGNS, filled
 from soma.viz._when import length, moment
+from soma.viz.report import runs_html
 
 _MOST = 100  # rows in a notebook
 _MOST_PARAMS = 120  # columns
@@ -68,9 +69,11 @@ class RunList(Sequence[RunView]):
         return len(self._views)
 
     def __repr__(self) -> str:
+        rows = self._rows()
+        widest = max((len(row.length) for row in rows), default=0)
         lines = [
-            f"{SIGNS[row.state]} {row.state:<11} {row.id}  {row.length}".rstrip()
-            for row in self._rows()
+            f"{SIGNS[row.state]} {row.state:<11} {row.id}  {row.length:>{widest}}  {row.name}"
+            for row in rows
         ]
         if len(self) > _MOST:
             lines.append(f"and {len(self) - _MOST} more")
@@ -78,6 +81,26 @@ class RunList(Sequence[RunView]):
 
     def _repr_html_(self) -> str:
         return filled("runs.html.jinja", rows=self._rows(), more=max(0, len(self) - _MOST))
+
+    def tagged(self, tag: str) -> "RunList":
+        """Return those with a tag, such as the trials of a study by its name."""
+        return RunList(view for view in self._views if tag in view.manifest.tags)
+
+    def to_html(self, *, plotly: bool = False, static: bool = False) -> str:
+        """Return the runs beside each other as one page of HTML that asks nothing of the network.
+
+        The best come first where it is known which value of a metric is better: of a study, and
+        by names such as `loss` and `accuracy`.
+
+        Args:
+            plotly: put the installed Plotly into the page, and draw its figures with it.
+            static: write no script at all; the table cannot be sorted then.
+
+        Raises:
+            InvalidInput: both came together.
+            MissingExtra: Plotly is not installed.
+        """
+        return runs_html([view.dir for view in self._views], plotly=plotly, static=static)
 
     def _rows(self) -> list[RunRow]:
         return [run_row(RunRecord(view.dir)) for view in self._views[:_MOST]]

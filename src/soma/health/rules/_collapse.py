@@ -6,7 +6,7 @@ from soma.health._explanation import Explanation
 from soma.health._facts import Facts, middle
 from soma.health._family import contains
 from soma.health._finding import Finding
-from soma.health._numbers import ChannelSnapshot, Unit
+from soma.health._numbers import ChannelSnapshot, Unit, UnitId
 from soma.health._words import named, number, percent
 from soma.health.rules._dead import dead_channels
 
@@ -23,8 +23,9 @@ EXPLANATION = Explanation(
     "largest standard deviation of any channel.",
     rule="The first falls from above `collapse_from` to below `collapse_to`; or the second to "
     "below `collapse_spread` of what it was in the first steps, unless the loss is as good as "
-    "gone, as when a residual goes to zero because the target is reached. Where only the mean has "
-    "moved away, nothing has collapsed. The network's own output is not judged.",
+    "gone and the network's output still varies, as when a residual goes to zero because the "
+    "target is reached. Where only the mean has moved away, nothing has collapsed. The "
+    "network's own output is not judged.",
     thresholds=("collapse_from", "collapse_to", "collapse_spread"),
     source="Bowman et al. 2016, arXiv:1511.06349 (posterior collapse); Jing et al. 2022, "
     "arXiv:2110.09348.",
@@ -65,11 +66,8 @@ def _share(facts: Facts, unit: Unit) -> tuple[str, float, float, int] | None:
 
 def _shrank(facts: Facts, unit: Unit, points: list[tuple[int, float]]) -> bool:
     """Has the spread itself fallen? A share falls too when only the mean moves away."""
-    norms = dict(facts.points(unit.id, "act_norm"))
-    spreads = [
-        (step, sqrt(max(share, 0.0)) * norms[step]) for step, share in points if step in norms
-    ]
-    begun, now = _ends(spreads)
+    judged = {step for step, _ in points}
+    begun, now = _ends([one for one in _spreads(facts, unit.id) if one[0] in judged])
     return begun is None or now is None or now < _SHRUNK * begun
 
 
@@ -100,9 +98,24 @@ def _fell(points: list[tuple[int, float]], limit: float) -> int:
 
 
 def _reached(facts: Facts) -> bool:
-    """Is hardly anything left of the loss?"""
+    """Is hardly anything left of the loss, while the network's own output tells samples apart?
+
+    A loss that is smallest where all outputs are the same is gone too, once they have collapsed.
+    """
     losses = facts.losses
-    return bool(losses) and abs(losses[-1]) < _REACHED * abs(losses[0])
+    if not losses or abs(losses[-1]) >= _REACHED * abs(losses[0]):
+        return False
+    spreads = [_ends(_spreads(facts, one.id)) for one in facts.units.values() if not one.path]
+    known = [(begun, now) for begun, now in spreads if begun and now is not None]
+    limit = facts.thresholds.collapse_spread
+    return not known or any(now >= limit * begun for begun, now in known)
+
+
+def _spreads(facts: Facts, id: UnitId) -> list[tuple[int, float]]:
+    """Return how far the output of a unit varies over the batch, by step."""
+    norms = dict(facts.points(id, "act_norm"))
+    shares = facts.points(id, "batch_variance_ratio")
+    return [(step, sqrt(max(share, 0.0)) * norms[step]) for step, share in shares if step in norms]
 
 
 def _source(facts: Facts, unit: Unit, found: list[Finding]) -> str | None:

@@ -10,8 +10,8 @@ EXPLANATION = Explanation(
     flag="STALE_GRAD",
     title="gradients of steps already taken are used again",
     measured="Whether a parameter's gradient was cleared between two steps that used it.",
-    rule="In at least two steps, and in most of those that could show it, the gradient still "
-    "held what the step before had used. Accumulation over several backward calls before one "
+    rule="In at least two steps, and in most of those in which an optimizer moved it, the gradient "
+    "still held what an earlier step had used. Accumulation over several backward calls before one "
     "step is something else.",
     thresholds=(),
     source="https://docs.pytorch.org/docs/stable/generated/torch.optim.Optimizer.zero_grad.html.",
@@ -42,9 +42,12 @@ def stale(facts: Facts) -> list[Finding]:
 
 
 def _count(facts: Facts, id: UnitId) -> int:
-    values = [value for _, value in facts.points(id, "stale")]
-    count = sum(1 for one in values if one > 0)
-    return count if count > 1 and 2 * count > len(values) - 1 else 0
+    """Return in how many steps a unit used old gradients; 0: in too few of its own."""
+    values = facts.points(id, "stale")
+    moved = {step for step, value in facts.points(id, "moved") if value > 0}
+    own = [value for step, value in values if step in moved or value > 0 or not moved]
+    count = sum(1 for one in own if one > 0)
+    return count if count > 1 and 2 * count > len(own) - 1 else 0
 
 
 def _since(facts: Facts, id: UnitId) -> int:

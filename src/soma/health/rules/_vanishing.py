@@ -10,6 +10,9 @@ from soma.health._numbers import Unit, UnitId
 from soma.health._words import named, number, quoted, several, ticked
 
 _OWN_LOSS = 30.0  # a container that loses so much of the gradient inside is where it is lost
+_OPENS = 1e-2  # times the line, from which on a branch that started at 0 is let to open
+_GROWS = 2.0  # times as much arrives late in the run as early, while it does
+_FEW = 8  # steps that say nothing about that yet
 _PASSES_ON = 3.0  # and one that loses less than this passes on what it gets
 
 EXPLANATION = Explanation(
@@ -23,7 +26,9 @@ EXPLANATION = Explanation(
     "module with trainable parameters; or the gradient was exactly 0 in each step. A "
     "normalisation further on undoes a large scale and makes gradients small, not products; "
     "that is why there are two. Modules that only pass on to others what a container after them "
-    "has lost are named in the finding at that container.",
+    "has lost are named in the finding at that container. A branch that begins multiplied by 0, as "
+    "in ReZero, is let to open: its gradient was exactly 0 in the first step, and grows, or has "
+    "been above the line.",
     thresholds=("vanishing", "vanishing_product", "patience"),
     source="Hochreiter 1991; Bengio, Simard, Frasconi 1994; Glorot and Bengio 2010.",
     helps=(
@@ -63,9 +68,19 @@ def _never(facts: Facts, unit: Unit) -> bool:
 def _is_low(facts: Facts, unit: Unit) -> bool:
     limits = facts.thresholds
     ratio, product = facts.share(unit.id), _product(facts, unit)
-    if ratio is None or ratio >= limits.vanishing:
+    if ratio is None or ratio >= limits.vanishing or _opens(facts, unit, ratio):
         return False
     return product is None or product < limits.vanishing_product
+
+
+def _opens(facts: Facts, unit: Unit, ratio: float) -> bool:
+    """Is it behind a factor that started at 0 and is learnt, so that its share grows from 0?"""
+    limit, shares = facts.thresholds.vanishing, [value for _, value in facts.gradients(unit.id)]
+    some = [value for value in shares if value > 0]
+    if not some or shares[0] != 0 or ratio < _OPENS * limit:
+        return False
+    early = middle(some[: max(len(some) // 4, 1)]) or 0.0
+    return len(some) < _FEW or max(some) >= limit or ratio >= _GROWS * early
 
 
 def _product(facts: Facts, unit: Unit) -> float | None:

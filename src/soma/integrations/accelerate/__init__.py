@@ -9,9 +9,4 @@ if TYPE_CHECKING:
 
 __all__ = ["audit_accelerated"]
 
-
-def __getattr__(name: str) -> object:
-    if name not in __all__:
-        raise AttributeError(f"module 'soma.integrations.accelerate' has no attribute {name!r}")
-    file = "soma.integrations.accelerate._loop"
-    return getattr(_extras.require(file, extra="accelerate"), name)
+__getattr__ = _extras.late(__name__, {"audit_accelerated": "_loop"}, extra="accelerate")

@@ -9,9 +9,4 @@ if TYPE_CHECKING:
 
 __all__ = ["AuditCallback"]
 
-
-def __getattr__(name: str) -> object:
-    if name not in __all__:
-        raise AttributeError(f"module 'soma.integrations.lightning' has no attribute {name!r}")
-    file = "soma.integrations.lightning._callback"
-    return getattr(_extras.require(file, extra="lightning"), name)
+__getattr__ = _extras.late(__name__, {"AuditCallback": "_callback"}, extra="lightning")

@@ -4,12 +4,17 @@ Lightning runs forward, backward and clipping inside `optimizer.step`, as a clos
 learns between them that gradients are there.
 """
 
-from typing import Any
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
 
-from pytorch_lightning import Callback, LightningModule, Trainer
 from torch.optim import Optimizer
 
 from soma.integrations._callback import Auditing
+
+if TYPE_CHECKING or find_spec("pytorch_lightning") or not find_spec("lightning"):
+    from pytorch_lightning import Callback, LightningModule, Trainer
+else:  # the same library by its other name; either's trainers take callbacks of both
+    from lightning.pytorch import Callback, LightningModule, Trainer
 
 
 class AuditCallback(Auditing, Callback):

@@ -22,9 +22,4 @@ _LATE = {
 
 __all__ = ["HealthPruner", "TrialRun", "suggest", "trial_run"]
 
-
-def __getattr__(name: str) -> object:
-    if name not in _LATE:
-        raise AttributeError(f"module 'soma.integrations.optuna' has no attribute {name!r}")
-    file = f"soma.integrations.optuna.{_LATE[name]}"
-    return getattr(_extras.require(file, extra="optuna"), name)
+__getattr__ = _extras.late(__name__, _LATE, extra="optuna")

@@ -6,7 +6,8 @@ from math import isnan
 from os import PathLike
 from typing import Any, NoReturn, TypeGuard
 
-from optuna import Trial, TrialPruned
+from optuna import Study, TrialPruned
+from optuna.trial import BaseTrial
 
 from soma.core import has_module
 from soma.errors import TrainingLost
@@ -24,7 +25,7 @@ class TrialRun:
     `run` is the run, `audit` the audit of its modules, or None where the graph has none.
     """
 
-    def __init__(self, trial: Trial, run: Run, audit: Any) -> None:
+    def __init__(self, trial: BaseTrial, run: Run, audit: Any) -> None:
         self.run = run
         self.audit = audit
         self._trial = trial
@@ -41,7 +42,7 @@ class TrialRun:
         self._trial.report(number, step)
         self.judge()
         if self._trial.should_prune():
-            pruner = self._trial.study.pruner
+            pruner = _pruner_of(self._trial)
             fatal = self._fatal()
             if _is_ours(pruner) and (fatal is not None or isnan(number)):
                 self._end(fatal or nan_reported(step))
@@ -66,7 +67,7 @@ class TrialRun:
         self._end(self._fatal() or next(iter(self._faults), lost))
 
     def _fatal(self) -> Fault | None:
-        pruner = self._trial.study.pruner
+        pruner = _pruner_of(self._trial)
         return next(filter(pruner.is_fatal, self._faults), None) if _is_ours(pruner) else None
 
     def _keep(self, faults: list[Fault]) -> None:
@@ -81,11 +82,12 @@ class TrialRun:
 
 @contextmanager
 def trial_run(
-    trial: Trial, graph: Any, *, root: str | PathLike[str] = ".soma"
+    trial: BaseTrial, graph: Any, *, root: str | PathLike[str] = ".soma"
 ) -> Iterator[TrialRun]:
     """Keep what a trial does inside a `with` as a run, and watch the health of its modules.
 
-    The run is called `study #number` and has the values that the trial has drawn. An error leaves
+    The run is called `study #number`, is tagged with the study's name and `minimize` or `maximize`,
+    and has the values that the trial has drawn. An error leaves
     it `failed`, a pruner `interrupted`, with the reason. Faults come into the study as attributes
     of the trial, at each report and at the end: all in `soma.health`, the one that ended it in
     `soma.pruned`, each with flag, node, since which step, how sure, why. `soma.run` is the id.
@@ -93,17 +95,19 @@ def trial_run(
     Between two reports a `HealthPruner` ends only what can certainly not recover.
 
     Args:
-        trial: of a study that goes on.
+        trial: of a study that goes on; or one without a study, to try an objective, as
+            `optuna.trial.FixedTrial` and `study.best_trial` are.
         graph: what `suggest` gave.
         root: the folder of the runs' folder.
     """
-    study = trial.study.study_name
+    study = getattr(trial, "study", None)
+    name = "trial" if study is None else study.study_name
     with ExitStack() as stack:
         run = stack.enter_context(
             graph.track_run(
-                f"{study} #{trial.number}",
+                f"{name} #{trial.number}",
                 kind="trial",
-                tags=[study],
+                tags=[name, *_goal(getattr(trial, "study", None))],
                 params=trial.params,
                 root=root,
             )
@@ -114,13 +118,24 @@ def trial_run(
         if any(has_module(filter) for _, filter in graph.filters()):
             audit = stack.enter_context(graph.gradient_audit(inside=True, channels=True))
         told = TrialRun(trial, run, audit)
-        if audit is not None and _is_ours(trial.study.pruner):
+        if audit is not None and _is_ours(_pruner_of(trial)):
             audit.stop_when_lost()
         try:
             yield told
         except TrainingLost as error:
             told.ends_as_lost(error)
         told.judge()
+
+
+def _goal(study: Study | None) -> list[str]:
+    """Return what readers of runs go by; a study of several values has no single goal."""
+    if study is None or len(study.directions) > 1:
+        return []
+    return [study.direction.name.lower()]
+
+
+def _pruner_of(trial: BaseTrial) -> object:
+    return getattr(getattr(trial, "study", None), "pruner", None)
 
 
 def _is_ours(pruner: object) -> TypeGuard[HealthPruner]:

@@ -8,6 +8,7 @@ from os import PathLike, fspath
 from pathlib import Path
 
 from soma.files import below, make_folder
+from soma.integrations.sinks._run_file import RunFile
 from soma.tracking import Manifest, Point, Sink
 
 COLUMNS = ("run", "name", "step", "value", "time")
@@ -27,9 +28,9 @@ class CsvSink(Sink):
         """Begin the file of a run with the names of the columns."""
         make_folder(str(self._folder))
         self._run = run.id
-        self._path = below(self._folder, f"{run.id}.csv")
-        self._path.unlink(missing_ok=True)
-        self.where = str(self._path)
+        path = below(self._folder, f"{run.id}.csv")
+        self._file = RunFile(path)
+        self.where = str(path)
         self._append([COLUMNS])
 
     def points(self, points: Sequence[Point]) -> None:
@@ -41,8 +42,7 @@ class CsvSink(Sink):
     def _append(self, rows: Sequence[Sequence[object]]) -> None:
         text = io.StringIO(newline="")
         csv.writer(text, lineterminator="\n").writerows(rows)
-        with self._path.open("ab") as file:
-            file.write(text.getvalue().encode())
+        self._file.add(text.getvalue().encode())
 
 
 def _text(value: float) -> str:

@@ -1,5 +1,6 @@
 """Runs in TensorBoard, written by its own record writer: no torch, no TensorFlow."""
 
+import io
 from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike, fspath
 from pathlib import Path
@@ -9,6 +10,7 @@ from soma._extras import require
 from soma.draw import printable
 from soma.files import below, make_folder
 from soma.integrations.sinks._names import flat, told
+from soma.integrations.sinks._run_file import RunFile
 from soma.tracking import Manifest, Point, Sink, Standing
 
 _VERSION = "brain.Event:2"
@@ -38,8 +40,7 @@ class TensorBoardSink(Sink):
         folder = below(self._folder, run.id)
         make_folder(str(folder))
         self.where = str(folder)
-        self._path = folder / f"events.out.tfevents.{int(run.created_at)}.{run.id}"
-        self._path.unlink(missing_ok=True)
+        self._file = RunFile(folder / f"events.out.tfevents.{int(run.created_at)}.{run.id}")
         self._began = run.created_at
         first = self._event(wall_time=run.created_at, file_version=_VERSION)
         params = dict(flat(run.params))
@@ -79,6 +80,7 @@ class TensorBoardSink(Sink):
         )
         text = self._text("state", f"{standing.state} {printable(standing.error or '')}".strip())
         self._append([self._of([value, text], ended)])
+        self._file.end()
 
     def _scalar(self, point: Point) -> Any:
         value = self._summary.Value(tag=point.name, simple_value=point.value)
@@ -109,10 +111,11 @@ class TensorBoardSink(Sink):
         return self._event(wall_time=time, step=step, summary=self._summary(value=values))
 
     def _append(self, events: Iterable[Any]) -> None:
-        with self._path.open("ab") as file:
-            writer = self._record_writer(file)
-            for event in events:
-                writer.write(event.SerializeToString())
+        records = io.BytesIO()
+        writer = self._record_writer(records)
+        for event in events:
+            writer.write(event.SerializeToString())
+        self._file.add(records.getvalue())
 
 
 def _table(rows: Mapping[str, object]) -> str:

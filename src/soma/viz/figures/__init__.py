@@ -10,7 +10,14 @@ from soma.viz.figures._channels import ChannelsInfo, channels_chart, channels_in
 from soma.viz.figures._chosen import faults_of
 from soma.viz.figures._gantt import GanttInfo, Turns, gantt_chart, gantt_info
 from soma.viz.figures._health import Flagged, HealthInfo, health_chart, health_info
-from soma.viz.figures._metrics import Curve, MetricGroup, MetricsInfo, metrics_chart, metrics_info
+from soma.viz.figures._metrics import (
+    Curve,
+    MetricGroup,
+    MetricsInfo,
+    logarithmic,
+    metrics_chart,
+    metrics_info,
+)
 from soma.viz.figures._module_flow import (
     ModuleFlowInfo,
     Stair,
@@ -44,6 +51,7 @@ __all__ = [
     "gantt_info",
     "health_chart",
     "health_info",
+    "logarithmic",
     "metrics_chart",
     "metrics_info",
     "module_flow_chart",

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from soma.draw import Ink
 from soma.errors import NotRecorded
-from soma.health import Measurements, Thresholds, UnitId
+from soma.health import AuditReport, Measurements, UnitId
 from soma.viz._chart import Axis, Chart, Panel, Series
 from soma.viz.figures._channels import dead_at
 from soma.viz.figures._chosen import named
@@ -24,9 +24,12 @@ class ChannelEvolutionInfo(NamedTuple):
     rank: Points
     likeness: tuple[tuple[str, Points], ...]  # of pairs of groups
     dead: Points
+    leakage: float  # the line
 
 
-def channel_evolution_info(run: str, measured: Measurements, unit: UnitId) -> ChannelEvolutionInfo:
+def channel_evolution_info(
+    run: str, measured: Measurements, report: AuditReport, unit: UnitId
+) -> ChannelEvolutionInfo:
     """Return the history of a module's channels.
 
     Raises:
@@ -39,6 +42,7 @@ def channel_evolution_info(run: str, measured: Measurements, unit: UnitId) -> Ch
             f"the channels of `{id}` were not recorded in the run `{run}`; audit with `channels=`."
         )
     rank = measured.series.get(id, {}).get("effective_rank")
+    lines = report.verdict.thresholds
     return ChannelEvolutionInfo(
         run=run,
         unit=id,
@@ -48,7 +52,11 @@ def channel_evolution_info(run: str, measured: Measurements, unit: UnitId) -> Ch
             (f"{one} and {other}", (tuple(series.steps), tuple(series.values)))
             for (one, other), series in measured.similarity.get(id, {}).items()
         ),
-        dead=(tuple(one.step for one in seen), tuple(float(len(dead_at(one))) for one in seen)),
+        dead=(
+            tuple(one.step for one in seen),
+            tuple(float(len(dead_at(one, lines.dead))) for one in seen),
+        ),
+        leakage=lines.leakage,
     )
 
 
@@ -71,7 +79,7 @@ def channel_evolution_chart(info: ChannelEvolutionInfo) -> Chart:
 def _likeness(info: ChannelEvolutionInfo) -> Panel:
     lines = [_line(name, points, at) for at, (name, points) in enumerate(info.likeness[:_MOST])]
     steps = [step for _, (steps, _) in info.likeness for step in steps]
-    line = Thresholds().leakage
+    line = info.leakage
     ends = (float(min(steps)), float(max(steps)))
     leak = Series(name=f"LEAKAGE is above {line:g}", x=ends, y=(line, line), ink="bad", dashed=True)
     left = len(info.likeness) - len(lines)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from soma.draw import Ink
 from soma.errors import NotRecorded
-from soma.health import AuditReport, ChannelSnapshot, Measurements, Thresholds, UnitId
+from soma.health import AuditReport, ChannelSnapshot, Measurements, UnitId
 from soma.viz._chart import Axis, Cells, Chart, Panel, Series
 from soma.viz.figures._chosen import named
 
@@ -62,7 +62,7 @@ def channels_info(
         order=tuple(order),
         correlation=tuple(tuple(_share(rows[one][other]) for other in places) for one in places),
         groups=tuple((name, len(channels)) for name, channels in groups),
-        dead=_dead(seen, _flagged(report, id, ("DEAD", "DEAD_CHANNELS"))),
+        dead=_dead(seen, report, id),
         ignored=_flagged(report, id, ("IGNORED_CHANNELS",)),
         largest=() if last is None else _shares(last.largest),
         gradient=() if last is None else _shares(last.gradient),
@@ -157,16 +157,17 @@ def _grouped(known: list[int], groups: Mapping[str, Sequence[int]]) -> list[tupl
     return [*found, ("others" if found else "", [*left])] if left else found
 
 
-def dead_at(one: ChannelSnapshot) -> frozenset[int]:
+def dead_at(one: ChannelSnapshot, line: float) -> frozenset[int]:
     """Return the channels that never fired in one step, beside what went in or the others."""
-    limit = Thresholds().dead * (one.input_rms or max(one.largest, default=0.0))
+    limit = line * (one.input_rms or max(one.largest, default=0.0))
     return frozenset(at for at, size in enumerate(one.largest) if size <= limit)
 
 
-def _dead(seen: list[ChannelSnapshot], flagged: tuple[int, ...]) -> tuple[int, ...]:
-    recent = seen[len(seen) // 2 :]
-    silent = frozenset.intersection(*map(dead_at, recent)) if recent else frozenset()
-    return tuple(sorted(silent | set(flagged)))
+def _dead(seen: list[ChannelSnapshot], report: AuditReport, unit: UnitId) -> tuple[int, ...]:
+    line = report.verdict.thresholds.dead
+    recent = [dead_at(one, line) for one in seen[len(seen) // 2 :]]
+    silent = frozenset.intersection(*recent) if recent else frozenset()
+    return tuple(sorted(silent.union(_flagged(report, unit, ("DEAD", "DEAD_CHANNELS")))))
 
 
 def _flagged(report: AuditReport, unit: UnitId, flags: tuple[str, ...]) -> tuple[int, ...]:

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from soma.draw import Ink, counted
@@ -64,7 +64,13 @@ def metrics_info(record: RunRecord, names: Sequence[str], log: bool | None) -> M
     for family, members in families.items():
         curves = tuple(_curve(record, name) for name in members)
         title = members[0] if len(members) == 1 else family
-        groups.append(MetricGroup(title, curves, _logarithmic(curves, log)))
+        groups.append(
+            MetricGroup(
+                title,
+                curves,
+                logarithmic((value for curve in curves for value in curve.values), log),
+            )
+        )
     return MetricsInfo(record.name, tuple(groups))
 
 
@@ -134,9 +140,13 @@ def _curve(record: RunRecord, name: str) -> Curve:
     )
 
 
-def _logarithmic(curves: Sequence[Curve], log: bool | None) -> bool:
-    """Whether to use a log scale; never for what it cannot show."""
-    finite = [value for curve in curves for value in curve.values if math.isfinite(value)]
+def logarithmic(values: Iterable[float], log: bool | None = None) -> bool:
+    """Whether to use a log scale; never for what it cannot show.
+
+    Args:
+        log: what was asked for; None: where values are positive and span three decades.
+    """
+    finite = [value for value in values if math.isfinite(value)]
     if not finite or min(finite) <= 0:
         return False
     if log is not None:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from soma.core import NodeId
 from soma.draw import Ink
 from soma.errors import NotRecorded, did_you_mean, listing
-from soma.health import AuditReport, Measurements, Thresholds
+from soma.health import AuditReport, Measurements
 from soma.viz._chart import Axis, Block, Blocks, Chart, Panel, Remark, Series
 from soma.viz.figures._chosen import by_call, flags_of, innermost, ratio
 
@@ -65,7 +65,8 @@ def module_flow_info(
         for unit in units
         if (numbers := measured.series.get(unit.id, {}))
     ]
-    return ModuleFlowInfo(run, node, tuple(stairs[:MOST]), len(stairs), Thresholds().vanishing)
+    line = report.verdict.thresholds.vanishing
+    return ModuleFlowInfo(run, node, tuple(stairs[:MOST]), len(stairs), line)
 
 
 def module_flow_chart(info: ModuleFlowInfo) -> Chart:

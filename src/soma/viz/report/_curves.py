@@ -14,13 +14,14 @@ def report_curves(record: RunRecord) -> MetricsInfo:
     count = sum(len(group.curves) for group in info.groups)
     most = max(_LEAST, min(_MOST, _POINTS // max(1, count)))
     groups = tuple(
-        group._replace(curves=tuple(_thinner(curve, most) for curve in group.curves))
+        group._replace(curves=tuple(thinner(curve, most) for curve in group.curves))
         for group in info.groups
     )
     return info._replace(groups=groups)
 
 
-def _thinner(curve: Curve, most: int) -> Curve:
+def thinner(curve: Curve, most: int) -> Curve:
+    """Return a curve of at most so many points."""
     kept = thinned(curve.values, most)
     return curve._replace(
         steps=tuple(curve.steps[index] for index in kept),

@@ -43,7 +43,7 @@ def report_data(facts: Facts, left_out: Iterable[str]) -> dict[str, Any]:
         "cache": to_builtins([*facts.activity.values()]),
         "modules": to_builtins(facts.modules),
         "metrics": {
-            curve.name: _points(curve) for group in facts.curves.groups for curve in group.curves
+            curve.name: curve_data(curve) for group in facts.curves.groups for curve in group.curves
         },
         "diagnostics": to_builtins(facts.diagnostics),
         "health": [dict(flag) for flag in facts.flags],
@@ -66,7 +66,8 @@ def _audit(verdict: AuditReport, measured: Measurements | None) -> dict[str, Any
     }
 
 
-def _points(curve: Curve) -> dict[str, Any]:
+def curve_data(curve: Curve) -> dict[str, Any]:
+    """Return the points of a curve that are in the file, and how many were logged."""
     return {
         "logged": curve.logged,
         "step": [int(step) if step.is_integer() else step for step in curve.steps],

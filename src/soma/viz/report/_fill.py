@@ -5,6 +5,7 @@ escaped; only what `soma.draw` has drawn, and escaped, comes in as markup.
 """
 
 import re
+from collections.abc import Mapping
 from functools import cache
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -16,7 +17,8 @@ from soma.viz._figure import Figure
 from soma.viz._templates import SIGNS
 
 WIDE = 1196.0  # of the page
-_WIDTHS = {"wide": WIDE, "middle": 720.0, "narrow": 356.0}
+WIDTHS = {"wide": WIDE, "middle": 720.0, "narrow": 356.0}
+ONE = {"wide": WIDE}
 _WIDE = re.compile(r' width="([\d.]+)"')
 
 
@@ -33,14 +35,13 @@ def picture(svg: str) -> Markup:
     return fill("picture.jinja", svg=Markup(svg), width=f"{width:g}")  # noqa: S704
 
 
-def figure(key: str, chart: Chart, *, width: float | None = None) -> Markup:
-    """Return a chart in a card, drawn for three widths of the page; it shows the one that fits.
+def figure(key: str, chart: Chart, *, widths: Mapping[str, float] = WIDTHS) -> Markup:
+    """Return a chart in a card, drawn for some widths of the page; it shows the one that fits.
 
     Args:
         key: by which Plotly finds it.
-        width: draw it once, that wide; a narrow page scrolls.
+        widths: `wide`, `middle` and `narrow` in pixels; of one alone, a narrow page scrolls.
     """
-    widths = _WIDTHS if width is None else {"wide": width}
     drawn = {name: picture(Figure(chart).to_svg(width=wide)) for name, wide in widths.items()}
     return fill("figure.jinja", key=key, drawings=drawn)
 

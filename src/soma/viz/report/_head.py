@@ -49,7 +49,7 @@ def head(facts: Facts) -> Markup:
         started=moment(manifest.created_at),
         length="" if facts.length is None else duration(facts.length),
         params={
-            name: shortened(_told(value), _MOST_VALUE)
+            name: shortened(told(value), _MOST_VALUE)
             for name, value in [*manifest.params.items()][:_MOST_PARAMS]
         },
         more_params=max(0, len(manifest.params) - _MOST_PARAMS),
@@ -83,5 +83,6 @@ def tiles(facts: Facts) -> list[Tile]:
     return found
 
 
-def _told(value: Any) -> str:
+def told(value: Any) -> str:
+    """Return a param as a page shows it."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,20 +1,12 @@
-"""Puts the parts of a report together into one page that asks nobody for anything."""
+"""A report of one run."""
 
-from secrets import token_urlsafe
-
-from soma._extras import DIST
-from soma.errors import InvalidInput
 from soma.health import HealthRecord
 from soma.tracking import RunRecord
-from soma.viz._when import moment
-from soma.viz.report._data import inert_json, report_data
+from soma.viz.report._data import report_data
 from soma.viz.report._facts import facts_of
-from soma.viz.report._fill import fill
 from soma.viz.report._head import head
-from soma.viz.report._plotly import figures_json, packed_plotly
+from soma.viz.report._sheet import refuse_both, sheet
 from soma.viz.report.sections import CHARTS, SECTIONS
-
-_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'"
 
 
 def report_html(
@@ -31,27 +23,19 @@ def report_html(
         InvalidInput: `plotly` and `static` exclude each other.
         MissingExtra: Plotly is not installed.
     """
-    if plotly and static:
-        raise InvalidInput("`plotly` and `static` came together; Plotly is a script: leave one.")
+    refuse_both(plotly=plotly, static=static)
     facts = facts_of(record, health)
     sections = [part for part in (make(facts) for make in SECTIONS) if part is not None]
     left_out = [sentence for part in sections for sentence in part.left_out]
-    drawn = [drawing for make in CHARTS for drawing in make(facts).items()]
-    charts = {key: chart for key, chart in drawn if chart.panels}
-    nonce = token_urlsafe(16)
-    return fill(
-        "page.jinja",
-        title=f"{facts.manifest.name} · soma report",
-        policy=_POLICY if static else f"{_POLICY}; script-src 'nonce-{nonce}'",
-        nonce=nonce,
-        static=static,
+    return sheet(
+        facts.manifest.name,
         head=head(facts),
         sections=sections,
         left_out=left_out,
-        data=inert_json(report_data(facts, left_out)),
-        plotly=packed_plotly() if plotly and charts else "",
-        figures=figures_json(charts) if plotly else "",
-        dist=DIST,
-        made=moment(facts.made_at),
-        id=facts.id,
+        data=report_data(facts, left_out),
+        charts={key: chart for make in CHARTS for key, chart in make(facts).items()},
+        made_at=facts.made_at,
+        ids=[facts.id],
+        plotly=plotly,
+        static=static,
     )

@@ -53,8 +53,10 @@ def channels_section(facts: Facts) -> Section | None:
             units=[
                 Channels(
                     id,
-                    figure(f"channels-{at}", charts[f"channels-{at}"], width=_TABLE),
-                    figure(f"evolution-{at}", charts[f"evolution-{at}"], width=_EVOLUTION),
+                    figure(f"channels-{at}", charts[f"channels-{at}"], widths={"wide": _TABLE}),
+                    figure(
+                        f"evolution-{at}", charts[f"evolution-{at}"], widths={"wide": _EVOLUTION}
+                    ),
                 )
                 for at, id in enumerate(shown)
             ],
@@ -71,7 +73,7 @@ def channel_charts(facts: Facts) -> dict[str, Chart]:
     for at, id in enumerate(_shown(facts)):
         info = channels_info(run, facts.measured, facts.verdict, id, _CHANNELS)
         charts[f"channels-{at}"] = channels_chart(info)
-        history = channel_evolution_info(run, facts.measured, id)
+        history = channel_evolution_info(run, facts.measured, facts.verdict, id)
         charts[f"evolution-{at}"] = channel_evolution_chart(history)
     return charts
 

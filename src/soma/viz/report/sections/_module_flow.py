@@ -4,7 +4,7 @@ from soma.draw import counted
 from soma.viz._chart import Chart
 from soma.viz.figures import module_flow_chart, module_flow_info
 from soma.viz.report._facts import Facts
-from soma.viz.report._fill import WIDE, figure, fill
+from soma.viz.report._fill import ONE, WIDTHS, figure, fill
 from soma.viz.report._section import Section
 
 _MOST = 12  # nodes
@@ -18,7 +18,7 @@ def module_flow_section(facts: Facts) -> Section | None:
         return None
     charts = module_flow_charts(facts)
     shown = [
-        figure(key, chart, width=None if len(chart.panels[0].y.categories) <= _LANES else WIDE)
+        figure(key, chart, widths=WIDTHS if len(chart.panels[0].y.categories) <= _LANES else ONE)
         for key, chart in charts.items()
         if chart.panels
     ]

@@ -3,7 +3,7 @@
 from soma.viz._chart import Chart
 from soma.viz.figures import gantt_chart
 from soma.viz.report._facts import Facts
-from soma.viz.report._fill import WIDE, figure
+from soma.viz.report._fill import ONE, WIDTHS, figure
 from soma.viz.report._section import Section
 
 _FEW = 400  # bars; more are drawn once, and a narrow page scrolls
@@ -19,7 +19,7 @@ def timeline_section(facts: Facts) -> Section | None:
         key="timeline",
         title="Timeline",
         count="1 turn" if turns == 1 else f"{turns:,} turns",
-        body=figure("timeline", timeline(facts), width=None if bars <= _FEW else WIDE),
+        body=figure("timeline", timeline(facts), widths=WIDTHS if bars <= _FEW else ONE),
         left_out=(joined,) if bars < turns else (),
     )
 

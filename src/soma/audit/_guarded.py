@@ -1,0 +1,74 @@
+"""`Guarded`: what every hook of an audit goes through, so that training never notices it."""
+
+import warnings
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from threading import RLock
+from time import perf_counter
+from typing import Any, ParamSpec
+
+import torch
+from torch.utils._python_dispatch import _disable_current_modes
+
+from soma.audit._spots import Spot
+from soma.errors import SomaWarning
+from soma.health._numbers import Measurements
+
+P = ParamSpec("P")
+
+_NOWHERE = nullcontext()
+
+
+class Guarded:
+    """Calls functions without gradients, one at a time, and notes what they raise."""
+
+    def __init__(self) -> None:
+        self.spots: list[Spot] = []
+        self.measurements = Measurements()
+        self.grad_mode = True  # of the caller; `guarded` switches gradients off
+        self.spent = 0.0  # seconds that the audit itself took since a step has ended
+        self._lock = RLock()
+        self._depth = 0
+
+    def guarded(
+        self, spot: int | None, function: Callable[P, None], *args: P.args, **kwargs: P.kwargs
+    ) -> None:
+        """Call a function so that nothing that goes wrong in it reaches the user's training."""
+        began = perf_counter()
+        was_enabled = torch.is_grad_enabled()
+        with self._lock:
+            if not self._depth:
+                self.grad_mode = was_enabled
+            self._depth += 1
+            # `no_grad` does the same, and takes longer than many of these calls.
+            torch._C._set_grad_enabled(False)
+            try:
+                # Whoever follows the user's operations is not to see ours.
+                with torch._C.DisableTorchFunction(), _out_of_modes():
+                    function(*args, **kwargs)
+            except Exception as error:
+                self._failed(spot, error)
+            finally:
+                torch._C._set_grad_enabled(was_enabled)
+                self._depth -= 1
+                if not self._depth:
+                    self.spent += perf_counter() - began
+
+    def _failed(self, spot: int | None, error: Exception) -> None:
+        said = f"{type(error).__name__}: {error}".splitlines()[0]
+        if spot is not None and self.spots[spot].unobserved is None:
+            self.spots[spot].unobserved = "error"
+        where = f" at `{self.spots[spot].id}`" if spot is not None else ""
+        if not self.measurements.notes:
+            warnings.warn(
+                f"the audit could not measure{where}, and training goes on: {said}",
+                SomaWarning,
+                stacklevel=4,
+            )
+        if len(self.measurements.notes) < 20:
+            self.measurements.notes.append(f"not measured{where}: {said}")
+
+
+def _out_of_modes() -> AbstractContextManager[Any]:
+    """Leave the modes that the user's operations run under, such as one that counts them."""
+    return _disable_current_modes() if torch._C._len_torch_dispatch_stack() else _NOWHERE
