@@ -16,18 +16,16 @@ _TOGETHER = 5  # steps of which the median is taken, so that one step is no grow
 
 def opens(facts: Facts, unit: Unit, ratio: float) -> bool:
     """Is it behind a factor that is learnt and began small, so that its share grows?"""
-    if ratio < _LET * facts.thresholds.vanishing:
-        return False
-    shares = facts.gradients(unit.id)
+    shares, least = facts.gradients(unit.id), _LET * facts.thresholds.vanishing
     some = [value for _, value in shares if value > 0]
     if not some:
         return False
     if shares[0][1] == 0:
         early = middle(some[: max(len(some) // 4, 1)]) or 0.0
         above = max(some) >= facts.thresholds.vanishing
-        return len(some) < _FEW or above or ratio >= _GROWS * early
+        return ratio >= least and (len(some) < _FEW or above or ratio >= _GROWS * early)
     beside = passed_by(facts, unit)
-    if beside is None:
+    if beside is None or _growth(shares)[1] < least:
         return False
     others = dict(facts.gradients(beside.id))
     grown = [(step, value / others[step]) for step, value in shares if others.get(step, 0.0) > 0]
