@@ -75,7 +75,8 @@ def _units(evidence: Evidence) -> Iterator[str]:
             continue
         ratio, product = proofs.gradient_ratio(evidence, unit), proofs.product_ratio(evidence, unit)
         low = max(ratio, product) < 2e-3 and not proofs.has_opened(evidence, unit)
-        if holds and (low or min(ratio, product) > 1e3):
+        gives = any(seen[unit].outputs for seen in evidence.looks if unit in seen)  # not a loss
+        if holds and gives and (low or min(ratio, product) > 1e3):
             yield f"{unit} has {ratio:.3g} of the gradient at the output"
         if isinstance(module, _RELU) and (silent := proofs.silent(evidence, unit)):
             yield f"{unit} has silent channels {silent}"
