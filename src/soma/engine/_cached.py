@@ -27,8 +27,8 @@ from soma.engine._facts import UNKEYED, explained, facts_of, lost, not_run
 from soma.engine._held import Given, Held, values_of
 from soma.engine._keys import Key, Part, Unkeyed
 from soma.engine._plain import FitCall, Function
-from soma.engine._routes import Found, facts_of_key
 from soma.engine._seeding import generator_marks
+from soma.engine._shortcuts import Found, own_parts
 from soma.errors import SomaWarning
 
 _OUTPUT: Literal["output"] = "output"  # what a key is for
@@ -208,8 +208,8 @@ class CachedCall:
             self._explain(turn, _OUTPUT, turn.key)
         else:
             assert turn.what is not None
-            facts = facts_of_key(self.filter, turn.what.digest, turn.state_digest, turn.call)
-            self.run.found[self.node] = Found(turn.key, facts)
+            parts = own_parts(self.filter, turn.what.digest, turn.state_digest, turn.call)
+            self.run.found[self.node] = Found(turn.key, parts)
             self.run.reasons[self.node] = not_run(self.node)
 
     def _run(self, turn: Turn) -> object:

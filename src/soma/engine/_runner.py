@@ -87,7 +87,7 @@ class Runner:
         self.topology.node(node)
         self.states[node] = _copied(state)
         if self.memory is not None:
-            self.memory.learned(node, None)
+            self.memory.state_changed(node, None)
         self.fitted = object()
         self.changed()
 
@@ -180,7 +180,7 @@ class Runner:
             state, *known = kept
             self.states[node] = state
             if self.memory is not None:
-                self.memory.learned(node, cast("str | None", known[0] if known else None))
+                self.memory.state_changed(node, cast("str | None", known[0] if known else None))
         self.fitted = object()
         self.changed()
 
@@ -201,13 +201,13 @@ class Runner:
             inputs, None if seed is None else index(seed), watches=self.executor is None
         )
         if phase == "forward" and not self.listeners:
-            known = memory.straight(program, run, held, self.states)
+            known = memory.stored_outputs(program, run, held, self.states)
             if known is not None:
                 return known if len(known) > 1 else known[program.exits[0][0]]
-        cached = memory.around(program, run, self.states)
+        cached = memory.cached(program, run, self.states)
         answer = values_of(self._executed(cached, held, extras, phase))
         if phase == "forward":
-            memory.ended(program, run, held, self.states)
+            memory.learn_shortcut(program, run, held, self.states)
         return answer
 
     def _executed(
