@@ -9,13 +9,14 @@ from functools import partial
 
 from soma.cache import Cache, Missing, Recall, Undigestible, Unfingerprintable, digest
 from soma.core import NodeId, Topology, has_module
-from soma.engine._cached import CachedCall, CachedRun
+from soma.engine._cached import CachedCall
 from soma.engine._facts import not_run, refusal_of
 from soma.engine._held import Held
 from soma.engine._keys import Unkeyed
 from soma.engine._program import Instruction, Program, turns_of
 from soma.engine._seeding import drawing_numbers
 from soma.engine._shortcuts import NodeParts, Parts, Shortcuts
+from soma.engine._turn import CachedRun
 
 States = Mapping[NodeId, object]
 
