@@ -1,4 +1,4 @@
-"""What stands in the small files of a cache: records, which map a key to a value's digest.
+"""The small files of a cache: records, which lead from a key to a value, and pointers to them.
 
 A file is one JSON object. Its first field is a hash of all that follows, so a torn, edited
 or bit-flipped file is told from a whole one; its `key` tells when it stands under the name
