@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.detection.drive import Scale
 from tests.detection.evidence import gather
 from tests.detection.health import complaints
-from tests.detection.known import KNOWN, KNOWN_IN_A_PLAIN_LOOP
+from tests.detection.known import KNOWN
 from tests.detection.labels import claim
 from tests.detection.run import Run
 from tests.detection.runs import CURED, HEALTHY, SICK
@@ -62,7 +62,7 @@ def main() -> None:
         ]
         print(f"\n## {title}: {len(runs)} runs, {perf_counter() - began:.0f} s\n")
         print("\n".join(table(runs)))
-        print("\n".join(mistakes(runs, KNOWN_IN_A_PLAIN_LOOP if patterns else KNOWN)))
+        print("\n".join(mistakes(runs, KNOWN)))
     if given.only in (None, "law"):
         print(f"\n## the scale law, seed {seeds[0]}\n")
         for line in law(seeds[0]):

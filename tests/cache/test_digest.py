@@ -15,7 +15,7 @@ from blake3 import blake3
 from hypothesis import given
 
 from soma.cache._digest import Undigestible, combine, digest
-from soma.cache._hash import MANY, hash_bytes
+from soma.cache._hash import THREADED_FROM, hash_bytes
 from soma.errors import SomaError
 from tests.cache.values import NESTED, ODD_NAN, VALUES, Settings, names
 
@@ -337,7 +337,7 @@ print(os.waitpid(child, 0)[1])
     assert done.stdout.strip() == "0"
 
 
-@pytest.mark.parametrize("size", [MANY - 1, MANY + 1])
+@pytest.mark.parametrize("size", [THREADED_FROM - 1, THREADED_FROM + 1])
 def test_threads_that_hash_at_once_agree(size: int) -> None:
     """A hash is that of blake3, whoever has the threads just then."""
     data = random.Random(0).randbytes(size)

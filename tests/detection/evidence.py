@@ -126,7 +126,9 @@ def _tensors(value: Any) -> list[Tensor]:
     if isinstance(value, PackedSequence):
         return [value.data]
     if isinstance(value, Tensor):
-        return [value] if value.is_floating_point() else []
+        return [value] if value.is_floating_point() and value.dim() else []  # a loss is no output
+    if isinstance(value, dict):
+        return [one for part in value.values() for one in _tensors(part)]
     if isinstance(value, (tuple, list)):
         return [one for part in value for one in _tensors(part)]
     return []

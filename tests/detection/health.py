@@ -74,7 +74,9 @@ def _units(evidence: Evidence) -> Iterator[str]:
                 yield f"{unit} is not finite at {bad}"
             continue
         ratio, product = proofs.gradient_ratio(evidence, unit), proofs.product_ratio(evidence, unit)
-        if holds and (max(ratio, product) < 2e-3 or min(ratio, product) > 1e3):
+        low = max(ratio, product) < 2e-3 and not proofs.has_opened(evidence, unit)
+        gives = any(seen[unit].outputs for seen in evidence.looks if unit in seen)  # not a loss
+        if holds and gives and (low or min(ratio, product) > 1e3):
             yield f"{unit} has {ratio:.3g} of the gradient at the output"
         if isinstance(module, _RELU) and (silent := proofs.silent(evidence, unit)):
             yield f"{unit} has silent channels {silent}"

@@ -44,11 +44,25 @@ def product_ratio(evidence: Evidence, unit: str) -> float:
     return median(ratios) if ratios else math.nan
 
 
+def has_opened(evidence: Evidence, unit: str) -> bool:
+    """Whether ten times as much of the gradient has come as at first, in the middle of steps."""
+    ratios = [
+        seen[unit].norm / whole
+        for seen in evidence.looks
+        if unit in seen and (whole := _at_output(evidence, seen)) > 0
+    ]
+    middles = [median(ratios[at : at + 5]) for at in range(len(ratios) - 4)]
+    return bool(middles) and max(middles) > 10 * middles[0]
+
+
 def _product(seen: Seen) -> float:
     return seen.norm * sum(float(one.double().square().sum()) for one in seen.outputs) ** 0.5
 
 
 def _at_output(evidence: Evidence, seen: dict[str, Seen]) -> float:
+    """The gradient at the network's output, or at the last layer where that is a loss."""
+    if all(node in seen and not seen[node].outputs for node in evidence.trainee.nodes):
+        return seen["net/out"].norm
     roots = [node for node in evidence.trainee.nodes if node in seen and seen[node].gradients]
     return seen[roots[-1]].norm if roots else 0.0
 

@@ -1,5 +1,7 @@
 """The rules about outputs and their channels, each at its line."""
 
+from dataclasses import replace
+
 import pytest
 
 from soma.health import Series, judge
@@ -139,3 +141,39 @@ def test_what_never_varied_has_not_collapsed() -> None:
 def test_an_output_may_converge() -> None:
     """The network's own output is not judged for collapse."""
     assert flags(measured({"net/c": {"batch_variance_ratio": falling(1e-6)}})) == {}
+
+
+NEAR = {"largest": (2, 2, 2, 2), "deviation": (0.4, 0.5, 0.5, 0.5)}
+FAR = {"largest": (2, 2, 2, 2), "deviation": (0.04, 0.5, 0.5, 0.5)}
+
+
+@pytest.mark.parametrize(("given", "flag"), [(NEAR, []), (FAR, ["DEAD_CHANNELS(1)"])])
+def test_a_quiet_channel_that_is_near_to_firing_is_not_dead(
+    given: dict[str, tuple[float, ...]], flag: list[str]
+) -> None:
+    """What goes into a dead unit hardly varies beside its size."""
+    found = measured({"net/b": {"act_norm": 16.0}}, units=RELU)  # 1 for each of 256 values
+    snapshots(found, "net/b", **given)
+    snapshots(found, "net/r", largest=(0, 2, 2, 2), input_rms=1.0)
+
+    assert flags(found).get("net/r", []) == flag
+
+
+def test_what_an_activation_is_given_is_not_always_known() -> None:
+    """A sum between a layer and its activation leaves the layer's numbers out of it."""
+    found = measured({"net/b": {"act_norm": 8.0}}, units=RELU)
+    snapshots(found, "net/b", **NEAR)
+    snapshots(found, "net/r", largest=(0, 2, 2, 2), input_rms=1.0)
+
+    assert flags(found) == {"net/r": ["DEAD_CHANNELS(1)"]}
+
+
+def test_a_channel_that_fired_once_is_not_called_ignored() -> None:
+    """A dropout may take the only value that an activation let by."""
+    found = measured(units=RELU)
+    snapshots(found, "net/b", gradient=(0, 1, 1, 1))
+    snapshots(found, "net/r", largest=(0, 2, 2, 2), input_rms=1.0)
+    last = found.channels["net/r"][-1]
+    found.channels["net/r"][-1] = replace(last, largest=(0.1, 2, 2, 2))
+
+    assert flags(found) == {}

@@ -177,6 +177,18 @@ def test_a_weight_used_without_a_call_is_not_unused() -> None:
     }
 
 
+def test_weights_that_another_module_is_called_with_are_observed() -> None:
+    """An embedding that an encoder has too is measured at the encoder's."""
+    units = [*layers(), unit("net/d", -1, weights_of="net/a")]
+
+    assert flags(measured({"net/d": {"grads": 1.0, "param_grad_norm": 1.0}}, units=units)) == {}
+
+
+def test_what_has_no_weights_is_not_missed() -> None:
+    """A dropout in whose place its function is called is no gap in what was observed."""
+    assert flags(measured(units=[*layers(), activation("net/d", -1)])) == {}
+
+
 def test_two_steps_are_too_few_for_never() -> None:
     """An expert may get its turn in the third step."""
     units = [*layers(), unit("net/d", -1)]

@@ -1,9 +1,11 @@
 """Which tensors are the network's own outputs, and which spots give them.
 
 A graph says which nodes are its leaves. Of modules given by name, the outputs are those of
-the last one called, and of others that nothing after them has used.
+the last one called, and of others that nothing after them has used. A loss among them is not
+counted: `_inner_loss.py` looks for what it is made of.
 """
 
+from soma.audit._inner_loss import InnerLoss, upstream
 from soma.audit._passes import Pass, Reading
 from soma.audit._spots import Spot
 
@@ -21,7 +23,6 @@ _SHAPE_ONLY = frozenset(
         "View",
     )
 ) | frozenset({"SqueezeBackward1", "SqueezeBackward2"})
-_MOST_NODES = 50_000
 
 
 class Outputs:
@@ -30,6 +31,7 @@ class Outputs:
     def __init__(self, spots: list[Spot]) -> None:
         self.are_told = False  # by a graph, rather than found
         self._spots = spots
+        self._inner = InnerLoss()
         self._used: dict[tuple[int, ...], frozenset[int]] = {}
 
     def find(self, at_pass: Pass) -> None:
@@ -38,10 +40,16 @@ class Outputs:
             return
         if not self.are_told and at_pass.roots and not at_pass.outputs:
             at_pass.outputs = self._unused(at_pass.roots)
-        reached = {id(node) for reading in at_pass.outputs for node in _same_values(reading.node)}
+        numbers = self._inner.look_behind(at_pass)
+        reached = {
+            id(node)
+            for reading in (*at_pass.outputs, *numbers)
+            for node in _same_values(reading.node)
+        }
+        roots = [[one for one in parts if one not in numbers] for _, parts in at_pass.roots]
         shared = {
             id(node)
-            for _, parts in at_pass.roots
+            for parts in roots
             if len(parts) > 1
             for reading in parts
             for node in _same_values(reading.node)
@@ -78,21 +86,9 @@ def _used_places(roots: list[tuple[int, list[Reading]]]) -> list[int]:
     for place, (_, parts) in enumerate(roots[:-1]):
         mine = {id(one.node) for one in parts if one.node is not None}
         after = [one.node for _, others in roots[place + 1 :] for one in others]
-        if not mine or mine & _upstream(after):
+        if not mine or mine & upstream(after):
             used.append(place)
     return used
-
-
-def _upstream(nodes: list[object]) -> set[int]:
-    """Return the ids of all autograd nodes above some, themselves included."""
-    waiting = [one for one in nodes if one is not None]
-    seen: dict[int, object] = {id(one): one for one in waiting}  # alive, so that ids stay theirs
-    while waiting and len(seen) < _MOST_NODES:
-        for above, _ in waiting.pop().next_functions:  # type: ignore[attr-defined]
-            if above is not None and id(above) not in seen:
-                seen[id(above)] = above
-                waiting.append(above)
-    return set(seen)
 
 
 def _same_values(node: object) -> list[object]:

@@ -24,6 +24,7 @@ class Reading:
         "channel_gradients",
         "channels",
         "gradients",
+        "is_number",
         "node",
         "tensor",
         "version",
@@ -33,6 +34,7 @@ class Reading:
         self.tensor = ref(tensor)
         self.version = version_of(tensor)
         self.node: object = tensor.grad_fn  # until the backward begins
+        self.is_number = tensor.dim() == 0  # as a loss is
         self.activation: Row | None = None
         self.gradients: list[tuple[int, Row]] = []  # with the number of the backward
         self.axis: int | None = None

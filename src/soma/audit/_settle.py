@@ -152,9 +152,11 @@ class Settler:
             if (
                 spot.order < 0
                 and spot.unobserved is None
+                and spot.weights_of is None
                 and taken.arrived.intersection(spot.weights)
             ):
-                spot.unobserved = USED
+                spot.weights_of = self._caller(spot)
+                spot.unobserved = USED if spot.weights_of is None else None
             metrics = weights.metrics(spot.weights, whole=taken.whole)
             if at in taken.calls:
                 metrics["calls"] = float(taken.calls[at])
@@ -172,12 +174,10 @@ class Settler:
 
     def _fill_calls(self, spot: Spot, calls: list[Call], taken: Taken, scale: float) -> None:
         rows = [one.activation for call in calls for _, one in call.parts if one.activation]
+        parts = [one for call in calls for _, one in call.parts]
+        tensors = [one for one in parts if not one.is_number]  # beside them, a loss tells nothing
         gradients = [
-            row
-            for call in calls
-            for _, one in call.parts
-            for task, row in one.gradients
-            if taken.is_real(task)
+            row for one in tensors or parts for task, row in one.gradients if taken.is_real(task)
         ]
         metrics = activation_metrics(rows) | gradient_metrics(gradients, scale)
         self._put(spot.id, taken.number, metrics)
@@ -235,6 +235,22 @@ class Settler:
             output_grad_norm=gradient_metrics(gradients, scale).get("out_grad_norm", math.nan),
             output_norm=root(row.values[6] for row in activations) if activations else math.nan,
             stale=bool(numbers.stale),
+        )
+
+    def _caller(self, spot: Spot) -> UnitId | None:
+        """Return the called spot elsewhere that has all weights of one that is not; None: none."""
+        mine = set(spot.weights)
+        above = f"{spot.path}."
+        return next(
+            (
+                other.id
+                for other in self._spots
+                if other.order >= 0
+                and mine <= set(other.weights)
+                and not (other.node == spot.node and above.startswith(f"{other.path}."))
+                and other.path
+            ),
+            None,
         )
 
     def _put(self, unit: UnitId, step: int, metrics: dict[str, float]) -> None:

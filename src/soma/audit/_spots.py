@@ -45,6 +45,7 @@ class Spot:
         "unit",
         "unobserved",
         "weights",
+        "weights_of",
     )
 
     def __init__(self, node: str, path: str, module: nn.Module, config: ChannelConfig | None):
@@ -62,6 +63,7 @@ class Spot:
         self.feeds_output = False
         self.shares_output = False
         self.unobserved: str | None = None
+        self.weights_of: UnitId | None = None
         self.is_shy = False  # its hooks would change how inference runs
         self.dark = 0  # calls of this step with gradients off, that a backward may repeat
         self.weights: list[int] = []  # indices into the audit's parameters, each once
@@ -87,7 +89,13 @@ class Spot:
         elements, trainable, own = self.parameters
         unit = self.unit
         facts = (self.order, elements, trainable, own, self.feeds_output, self.children)
-        more = (self.channels, self.channel_axis, self.unobserved, self.shares_output)
+        more = (
+            self.channels,
+            self.channel_axis,
+            self.unobserved,
+            self.shares_output,
+            self.weights_of,
+        )
         known = (
             unit.order,
             unit.parameters,
@@ -101,6 +109,7 @@ class Spot:
             unit.channel_axis,
             unit.unobserved,
             unit.shares_output,
+            unit.weights_of,
         ):
             self.unit = Unit(
                 id=unit.id,
@@ -120,6 +129,7 @@ class Spot:
                 channel_axis=self.channel_axis,
                 groups=self.groups,
                 unobserved=self.unobserved,
+                weights_of=self.weights_of,
             )
         return self.unit
 

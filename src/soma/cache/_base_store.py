@@ -1,4 +1,4 @@
-"""What all stores share: what is checked, what is counted, and what happens when it fails.
+"""What all stores share: what they check, what they count, and what they do about failures.
 
 A store adds how bytes are read, written, listed and removed at the paths of `_layout.py`. A
 read that fails is a miss, a write that fails switches writing off; both say so once and
@@ -13,6 +13,7 @@ from warnings import warn
 
 from soma.cache._layout import path_of
 from soma.cache._record import (
+    TORN,
     Last,
     OtherFormat,
     Record,
@@ -29,24 +30,24 @@ from soma.errors import CacheWarning
 
 __all__ = ["BaseStore"]
 
-SORTS = 16  # of records of one node that are remembered
+SORTS = 16  # whose last records are remembered for one node
 
-_PASSING = {errno.EMFILE, errno.ENFILE}  # over as soon as somebody closes a file
+_TRANSIENT = {errno.EMFILE, errno.ENFILE}  # until somebody closes a file
 
 
 class BaseStore:
-    """A store without a place: subclasses say how bytes are read, written and listed."""
+    """A store whose subclass says how bytes are read, written, listed and removed."""
 
     def __init__(self, *, max_size: int | None = None) -> None:
         self.counts = Counts()
         self.max_size = max_size
         self.readable = self.writable = True
         self._damaged: set[str] = set()
-        self._untouched: set[str] = set()  # unreadable just now, which is not damaged
-        self._said: set[str] = set()
-        # A random start: many short processes look as often as a long one that writes as much.
-        self._look_after = max(1, (max_size or 0) // 64)
-        self._unlooked = randbelow(self._look_after)
+        self._unreadable: set[str] = set()  # just now; they may be whole, so nothing replaces them
+        self._warned: set[str] = set()
+        # A random start: many short processes collect as often as one long one that writes as much.
+        self._collect_every = max(1, (max_size or 0) // 64)
+        self._since_collection = randbelow(self._collect_every)
 
     @property
     def place(self) -> str:
@@ -54,15 +55,15 @@ class BaseStore:
         raise NotImplementedError
 
     def _read(self, path: str) -> bytes | None:
-        """Return the bytes at a path; None: there are none. Damaged, Lost, OSError: why not."""
+        """Return the bytes at a path, None if there are none; raise Damaged, Lost or OSError."""
         raise NotImplementedError
 
     def _write(self, path: str, parts: Sequence[bytes | memoryview]) -> None:
-        """Put bytes at a path, whole or not at all. Lost, OSError: why not."""
+        """Put bytes at a path, whole or not at all; raise Lost or OSError."""
         raise NotImplementedError
 
     def _size(self, path: str) -> int | None:
-        """Return how many bytes are at a path; None: there are none, or who knows."""
+        """Return how many bytes are at a path; None: there are none, or it cannot be told."""
         raise NotImplementedError
 
     def _remove(self, path: str) -> None:
@@ -75,7 +76,7 @@ class BaseStore:
 
     def get_record(self, key: str) -> Record | None:
         """Return the record of a key; None is a miss."""
-        path = f"records/{key[:2]}/{check_hash(key)}.json"
+        path = path_of("record", check_hash(key))
         data = self._get(path)
         if data is not None:
             try:
@@ -83,11 +84,11 @@ class BaseStore:
                 if record.key == key:
                     self.counts.hits += 1
                     return record
-                self._damage(path, "it is the record of another key")
+                self._mark_damaged(path, "it is the record of another key")
             except OtherFormat:
                 pass  # whole, and of no use here
             except ValueError as error:
-                self._damage(path, str(error))
+                self._mark_damaged(path, str(error))
         self.counts.misses += 1
         return None
 
@@ -97,7 +98,7 @@ class BaseStore:
         try:
             data = write_record(record)
         except ValueError as error:
-            self._say("record", f"does not keep a record: {error}")
+            self._warn_once("record", f"does not keep a record: {error}")
             return
         if self._put(path, [data]):
             self.counts.records_written += 1
@@ -106,7 +107,7 @@ class BaseStore:
         """Return the bytes kept under a digest, checked against `blob_hash`; None: a miss."""
         path = path_of("blob", check_hash(digest))
         data = self._get(path)
-        if data is None or not self._vouched(path, data, blob_hash):
+        if data is None or not self._is_intact(path, data, blob_hash):
             return None
         self.counts.blobs_read += 1
         return Blob(data)
@@ -121,13 +122,13 @@ class BaseStore:
             self.counts.blobs_written += 1
 
     def has_blob(self, digest: str) -> bool:
-        """Tell whether bytes are kept under a digest, without reading them."""
+        """Return whether bytes are kept under a digest, without reading them."""
         path = path_of("blob", check_hash(digest))
         return self.readable and path not in self._damaged and self._size(path) is not None
 
     def distrust(self, digest: str, reason: str) -> None:
         """Count a blob as damaged, because it does not decode: the next put replaces it."""
-        self._damage(path_of("blob", check_hash(digest)), reason)
+        self._mark_damaged(path_of("blob", check_hash(digest)), reason)
 
     def get_last(self, name: str, sort: str | None = None) -> str | None:
         """Return the key of a node's last record, of one sort or of all."""
@@ -170,7 +171,7 @@ class BaseStore:
         return path not in self._damaged and self._size(path) == size
 
     def _get(self, path: str) -> bytes | None:
-        """Return the bytes at a path; None: they are not there, or not to be had."""
+        """Return the bytes at a path; None: they are not there, or cannot be read."""
         if not self.readable:
             return None
         try:
@@ -180,83 +181,83 @@ class BaseStore:
             return None
 
     def _put(self, path: str, parts: Sequence[bytes | memoryview]) -> bool:
-        """Put bytes at a path if that is possible, and tell whether it was."""
-        if not self.writable or path in self._untouched:
+        """Put bytes at a path if possible, and return whether that worked."""
+        if not self.writable or path in self._unreadable:
             return False
         try:
             self._write(path, parts)
         except Lost as error:
             self._switch_off(error)
         except IsADirectoryError as error:
-            self._damage(path, str(error))
+            self._mark_damaged(path, str(error))
         except (OSError, MemoryError) as error:
             self._failed_to_write(path, error)
         else:
             self._damaged.discard(path)
-            self._spend(sum(map(len, parts)))
+            self._count_written(sum(map(len, parts)))
             return True
         return False
 
-    def _vouched(self, path: str, data: bytes | bytearray | mmap, blob_hash: str | None) -> bool:
+    def _is_intact(self, path: str, data: bytes | bytearray | mmap, blob_hash: str | None) -> bool:
         """Are these the bytes that a record speaks of?"""
         if blob_hash is None or hash_file(memoryview(data)) == blob_hash:
             return True
-        self._damage(path, "its bytes are not the ones that were written")
+        self._mark_damaged(path, TORN)
         return False
 
     def _failed_to_read(self, path: str, error: OSError) -> None:
-        """Make a miss of an error, and keep hands off what may be whole."""
+        """Make a miss of an error, and leave alone what may be whole."""
         if isinstance(error, Lost):
             self._switch_off(error)
         elif isinstance(error, Damaged):
-            self._damage(path, str(error))
+            self._mark_damaged(path, str(error))
         else:
-            self._untouched.add(path)
-            self._say("unreadable", f"cannot read {path}, which is left as it is: {error}")
+            self._unreadable.add(path)
+            self._warn_once("unreadable", f"cannot read {path}, which is left as it is: {error}")
 
     def _failed_to_write(self, path: str, error: Exception) -> None:
-        """Give up this file or, where the next would fare no better, all of them."""
-        if getattr(error, "errno", None) in _PASSING or isinstance(error, MemoryError):
-            self._say("unwritten", f"did not keep {path}: {error!r}")
+        """Give up this file or, where the next would fail too, all writing."""
+        if getattr(error, "errno", None) in _TRANSIENT or isinstance(error, MemoryError):
+            self._warn_once("unwritten", f"did not keep {path}: {error!r}")
             return
         self.writable = False
-        self._say("off", f"can no longer be written and only gives back what it has: {error}")
+        self._warn_once("off", f"can no longer be written and only gives back what it has: {error}")
 
     def _switch_off(self, error: Lost) -> None:
         """Work without the store from here on."""
         self.readable = self.writable = False
-        self._say("off", f"is out of reach, so nothing is read or kept: {error}")
+        self._warn_once("off", f"is out of reach, so nothing is read or kept: {error}")
 
-    def _damage(self, path: str, reason: str) -> None:
+    def _mark_damaged(self, path: str, reason: str) -> None:
         """Remember that an entry is bad; whoever computes its value puts a good one there."""
         if path not in self._damaged:
             self._damaged.add(path)
-            self._untouched.discard(path)
+            self._unreadable.discard(path)
             self.counts.damaged += 1
-        self._say(
+        self._warn_once(
             "damaged",
             f"has a damaged file, {path}: {reason}. Its value is computed again; "
             "`soma cache verify` lists all such files",
         )
 
-    def _say(self, topic: str, message: str) -> None:
+    def _warn_once(self, topic: str, message: str) -> None:
         """Warn, once for each topic."""
-        if topic not in self._said:
-            self._said.add(topic)
+        if topic not in self._warned:
+            self._warned.add(topic)
             warn(f"the cache at {self.place} {message}.", CacheWarning, stacklevel=3)
 
-    def _spend(self, size: int) -> None:
+    def _count_written(self, size: int) -> None:
         """Count bytes written, and now and then collect what is over the cap."""
         self.counts.bytes_written += size
         if self.max_size is None:
             return
-        self._unlooked += size
-        if self._unlooked < self._look_after:
+        self._since_collection += size
+        if self._since_collection < self._collect_every:
             return
         try:
             done = gc(self, self.max_size, down_to=self.max_size * 9 // 10)
         except OSError:
             return
-        self._unlooked = 0
-        self._look_after = max(1, self.max_size // 64, (self.max_size - done.left) // 16)
+        self._since_collection = 0
+        self._collect_every = max(1, self.max_size // 64, (self.max_size - done.left) // 16)
         self.counts.collected += done.removed

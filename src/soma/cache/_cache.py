@@ -1,7 +1,7 @@
 """`Cache`: what the engine asks. A key leads to a record, a record to a value.
 
-A record is small and is read often; the bytes of a value stay where they are until somebody
-needs the value itself. Storing never fails a computation: what cannot be kept says why.
+A record is small and is read often; the bytes of a value are read only when the value itself is
+needed. Storing never fails a computation: `Kept.reason` says why a value was not stored.
 """
 
 import time
@@ -23,7 +23,7 @@ class Missing(LookupError):
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What became of a value: its digest, and why it was not stored."""
+    """What became of a value: its digest, and the reason if it was not stored."""
 
     digest: str | None
     reason: str | None = None
@@ -39,7 +39,7 @@ class Cache:
         return self  # copies of a graph share what they remember
 
     def find(self, key: str) -> Record | None:
-        """Return what is known of a key, reading one small record and no value."""
+        """Return the record of a key, without reading its value; None is a miss."""
         return self.store.get_record(key)
 
     def load(self, record: Record) -> object:

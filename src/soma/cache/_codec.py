@@ -22,7 +22,7 @@ from soma.cache._registry import put_together
 from soma.errors import SomaError
 
 FORMAT = 1
-SMALL = 4_096  # bytes of text that stand in a record
+SMALL = 4_096  # bytes of text that a record holds itself
 LONGEST = 16_000_000  # bytes of text that are read
 EXACT = 2**53  # integers beyond are not exact in every reader of JSON
 HEAVIEST = 10_000_000  # parts of a value, those that stand in it twice counted twice
@@ -45,7 +45,7 @@ class Undecodable(SomaError, ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """A value to store: its text, or the buffers of its file and what vouches for them."""
+    """A value to store: its text, or the buffers of its file and their hash."""
 
     digest: Digest
     inline: bytes | None

@@ -1,8 +1,8 @@
-"""One number for a value: the same for equal values, another for any that differ.
+"""The digest of a value: the same for equal values, another one for any that differ.
 
-Every row becomes a typed, length-prefixed encoding. Encodings and buffers beyond a few
-hundred bytes are replaced by their own hash, so a shared object is hashed once and the
-bytes of an array are never copied. The engine keys results by `digest` and `combine`.
+Every row of a value becomes a typed, length-prefixed encoding. Long encodings and buffers are
+replaced by their own hash, so a shared object is hashed once and the bytes of a large array are
+never copied. The engine makes its keys with `digest` and `combine`.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -21,9 +21,9 @@ Digest: TypeAlias = str
 
 VALUE = b"soma value 1:"  # a new number here makes every stored entry a miss
 KEY = b"soma key 1:"
-LONGEST = 512  # bytes of an encoding that stands in another; the hash of a longer one does
-_ARRAYS = frozenset({"numpy.array", "torch.tensor", "torch.parameter"})  # described by str and int
-COPIED = 2_048  # bytes of a buffer that stand in an encoding, likewise
+LONGEST = 512  # bytes of an encoding inside another one; a longer one is hashed
+_ARRAYS = frozenset({"numpy.array", "torch.tensor", "torch.parameter"})  # facts: str and int
+COPIED = 2_048  # bytes of a buffer inside an encoding; a longer one is hashed
 
 
 class Undigestible(SomaError, ValueError):
@@ -41,7 +41,7 @@ def digest(
     """Return the digest of a value, inputs and outputs alike.
 
     Args:
-        unordered_dicts: take dicts of equal content as equal in any order.
+        unordered_dicts: give dicts of equal content one digest, whatever their order.
         foreign: gives bytes that stand for a value of a type unknown here, or None.
 
     Raises:
@@ -61,12 +61,12 @@ def combine(*parts: Digest | int | None) -> Digest:
 
 
 def encode_blocks(flat: Flat) -> list[bytes]:
-    """Return what stands for each block of a value, in their order."""
+    """Return the encoding of each block of a value, in their order."""
     return [encode_block(row.parts.block.data) for row in flat.rows if row.parts.block is not None]
 
 
 def encode_block(data: Buffer) -> bytes:
-    """Return what stands for a block: its own bytes, or their hash when there are many."""
+    """Return the encoding of a block: its bytes, or their hash when there are many."""
     size = len(data)
     if size <= COPIED:
         return b"b%d:" % size + data
@@ -87,7 +87,7 @@ def digest_flat(flat: Flat, blocks: Sequence[bytes], *, unordered_dicts: bool = 
 
 
 def _row(row: Row, known: list[bytes], blocks: Iterator[bytes], unordered_dicts: bool) -> bytes:
-    """Encode a row: how much there is of what, then each in turn."""
+    """Encode a row: the number of its facts and items, then each in turn."""
     parts, contents = row
     block = b"-" if parts.block is None else next(blocks)
     if parts.kind in _ARRAYS:
@@ -104,7 +104,7 @@ def _row(row: Row, known: list[bytes], blocks: Iterator[bytes], unordered_dicts:
 
 @lru_cache(maxsize=1_024, typed=True)
 def _head(kind: str, *facts: Any) -> bytes:
-    """Encode what stands before the bytes of an array: shapes come again and again."""
+    """Encode what comes before the bytes of an array; kept, since shapes repeat."""
     encoded = b"".join(map(_scalar, facts))
     return b"(%d,%d:%b%b" % (len(facts), 0, _text(kind), encoded)
 

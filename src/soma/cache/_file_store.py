@@ -110,7 +110,7 @@ class FileStore(BaseStore):
 
     def open_blob(self, digest: str, blob_hash: str | None = None) -> Blob | None:
         """Return the bytes kept under a digest, checked against `blob_hash` once; None: a miss."""
-        path = f"blobs/{digest[:2]}/{check_hash(digest)}"
+        path = path_of("blob", check_hash(digest))
         if not self.readable:
             return None
         try:
@@ -124,7 +124,7 @@ class FileStore(BaseStore):
         if blob_hash is not None:
             now = _Checked(status.st_ino, status.st_size, status.st_mtime_ns, blob_hash)
             if self._checked.get(digest) != now:
-                if not self._vouched(path, data, blob_hash):
+                if not self._is_intact(path, data, blob_hash):
                     return None
                 self._checked[digest] = now
         self.counts.blobs_read += 1
@@ -216,7 +216,7 @@ class FileStore(BaseStore):
             write_atomically(full, parts, before=self._before)
 
     def _make_folders(self, folder: str) -> None:
-        """Make a folder below the root, and first what says which format the files have."""
+        """Make a folder below the root, after the file that says which format the others have."""
         make_folder(self.root, before=self._before)
         if self._format() is None:
             about = msgspec.json.encode({"format": FORMAT})
@@ -232,11 +232,11 @@ class FileStore(BaseStore):
             return None
 
     def _refuse_newer(self) -> None:
-        """Leave a folder alone that a later version writes."""
+        """Neither read nor write a folder of a later version."""
         found = self._format()
         if found is not None and found > FORMAT:
             self.readable = self.writable = False
-            self._say(
+            self._warn_once(
                 "off",
                 f"has format {found} and this version knows {FORMAT}, so nothing is read or "
                 "kept. Update soma, or choose another folder",
@@ -255,7 +255,7 @@ class FileStore(BaseStore):
 
 
 def _read_all(descriptor: int, size: int) -> bytes:
-    """Return the bytes of an open file, which are few."""
+    """Return the bytes of a small open file."""
     data = os.read(descriptor, size)
     while len(data) < size and (more := os.read(descriptor, size - len(data))):
         data += more

@@ -1,4 +1,4 @@
-"""Says what makes a filter the filter it is: class, configuration, code and libraries.
+"""`identity`: all that the results of a filter depend on: class, configuration, code, libraries.
 
 All of it is read at each call. The engine keys results by `Identity.digest`; the rest is for
 people who ask why a result was not found again. `_reach.py` walks the code.

@@ -1,4 +1,4 @@
-"""Hashes bytes: large ones on a few threads, which a forked child makes anew."""
+"""Hashes bytes with BLAKE3, large ones on several threads."""
 
 import os
 from threading import Lock
@@ -7,36 +7,36 @@ from blake3 import blake3
 
 from soma.cache._parts import Buffer
 
-MANY = 16_000_000  # bytes; for fewer, a busy machine wakes threads later than one is done
-CREW = min(4, os.cpu_count() or 1)
+THREADED_FROM = 16_000_000  # bytes; on a busy machine, waking threads takes longer than fewer do
+THREADS = min(4, os.cpu_count() or 1)
 
 
-class _Crew:
+class _ThreadedHasher:
     """A hasher with threads of its own, for one caller at a time."""
 
     __slots__ = ("hasher", "lock")
 
     def __init__(self) -> None:
-        self.hasher = blake3(max_threads=CREW)
+        self.hasher = blake3(max_threads=THREADS)
         self.lock = Lock()
 
 
-# By process: a child would wait for ever for threads, and locks, that its parent had. Those of
-# the parent stay here, since even ending them would wait.
-_crews: dict[int, _Crew] = {}
+# By process: a forked child has none of its parent's threads, and would wait for them for ever.
+# Its copy of the parent's hasher stays here, since even dropping that one would wait.
+_hashers: dict[int, _ThreadedHasher] = {}
 
 
 def hash_bytes(data: Buffer) -> bytes:
-    """Return the 32 bytes of a hash, whatever the number of threads."""
-    if len(data) < MANY or CREW == 1:
+    """Return the hash of some bytes, 32 bytes that do not depend on the number of threads."""
+    if len(data) < THREADED_FROM or THREADS == 1:
         return blake3(data).digest()
     process = os.getpid()
-    crew = _crews.get(process) or _crews.setdefault(process, _Crew())
-    if not crew.lock.acquire(blocking=False):
+    threaded = _hashers.get(process) or _hashers.setdefault(process, _ThreadedHasher())
+    if not threaded.lock.acquire(blocking=False):
         return blake3(data).digest()
     try:
-        crew.hasher.reset()
-        crew.hasher.update(data)
-        return crew.hasher.digest()
+        threaded.hasher.reset()
+        threaded.hasher.update(data)
+        return threaded.hasher.digest()
     finally:
-        crew.lock.release()
+        threaded.lock.release()

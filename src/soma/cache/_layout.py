@@ -1,4 +1,4 @@
-"""Where things stand below the root of a store, whether that is a folder or a bucket.
+"""The paths of a store's files, below a folder or in a bucket.
 
     records/ab/abcd….json   what is known of a key; written last, it says that all is there
     blobs/ab/abcd…          the bytes of a value, named by its digest

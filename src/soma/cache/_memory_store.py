@@ -71,5 +71,5 @@ class MemoryStore(BaseStore):
         self._used.pop(path, None)
         self._decoded.pop(path, None)
 
-    def _vouched(self, path: str, data: bytes | bytearray | mmap, blob_hash: str | None) -> bool:
+    def _is_intact(self, path: str, data: bytes | bytearray | mmap, blob_hash: str | None) -> bool:
         return True  # nobody else writes here

@@ -1,7 +1,7 @@
-"""Knows what a filter was, and says so again while nothing of it can have changed.
+"""`Recall`: a filter's identity, remembered until something of the filter may have changed.
 
-`identity` reads everything at each call. Most filters hold numbers and texts alone, and those
-are what they were for as long as they are the same objects; code is looked at once in a run.
+`identity` reads everything at each call. Most filters hold numbers and texts alone, and these stay
+equal for as long as they are the same objects; code is checked once in a run.
 """
 
 from operator import is_
@@ -19,7 +19,7 @@ __all__ = ["Moment", "Recall"]
 
 
 class Moment:
-    """A run, in which nobody edits code: each class is looked at once."""
+    """The classes checked in one run, in which nobody edits code: each is checked once."""
 
     __slots__ = ("_classes",)
 
@@ -27,7 +27,7 @@ class Moment:
         self._classes: dict[type, object] = {}
 
     def mark(self, cls: type) -> object:
-        """Return what stays equal for as long as the code of a class stays as it is."""
+        """Return a value that stays equal for as long as the code of a class is unchanged."""
         if cls not in self._classes:
             reach = vars(cls).get(REACH)
             if isinstance(reach, Reach):
@@ -37,7 +37,7 @@ class Moment:
         return self._classes[cls]
 
     def forget(self, cls: type) -> None:
-        """Look at a class again."""
+        """Check a class again when it is asked for next."""
         self._classes.pop(cls, None)
 
 
@@ -84,7 +84,7 @@ class Recall:
         return found
 
     def _is_plain(self) -> bool:
-        """Whether whatever counts can only change by another object in its place."""
+        """Whether all that counts changes only by another object in its place."""
         filter = self.filter
         torch = loaded("torch")
         if torch is not None and isinstance(filter, torch.nn.Module):

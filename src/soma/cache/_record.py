@@ -1,4 +1,4 @@
-"""What stands in the small files of a cache: records, which map a key to a value's digest.
+"""The small files of a cache: records, which lead from a key to a value, and pointers to them.
 
 A file is one JSON object. Its first field is a hash of all that follows, so a torn, edited
 or bit-flipped file is told from a whole one; its `key` tells when it stands under the name
@@ -17,18 +17,18 @@ __all__ = [
     "Last",
     "OtherFormat",
     "Record",
+    "TORN",
     "check_hash",
-    "is_hash",
     "parse",
     "parse_last",
     "read_last",
-    "read_record",
     "write_last",
     "write_record",
 ]
 
 FORMAT = 2  # another number here makes every stored entry a miss
 LARGEST = 1_000_000  # bytes of a file that is still read
+TORN = "its bytes are not the ones that were written"
 
 _HEAD = b'{"check":"'
 _BODY = len(_HEAD) + 32 + len(b'",')
@@ -79,11 +79,6 @@ _records = msgspec.json.Decoder(Record)
 _lasts = msgspec.json.Decoder(Last)
 
 
-def is_hash(text: object) -> bool:
-    """Is this 64 characters of 0-9 and a-f, and so safe in a path?"""
-    return isinstance(text, str) and _is_hash(text) is not None
-
-
 def check_hash(text: str) -> str:
     """Return a key or digest, or raise if it is none.
 
@@ -93,14 +88,6 @@ def check_hash(text: str) -> str:
     if not _is_hash(text):
         raise ValueError(f"{text!r} is no key or digest: 64 characters 0-9 and a-f are wanted.")
     return text
-
-
-def read_record(data: bytes) -> Record | None:
-    """Return the record in a file's bytes, or None if there is none to be read."""
-    try:
-        return parse(data)
-    except ValueError:
-        return None
 
 
 def write_record(record: Record) -> bytes:
@@ -170,7 +157,7 @@ def _open_seal(data: bytes, decoder: msgspec.json.Decoder[T]) -> T:
     if not data.startswith(_HEAD):
         raise ValueError("it does not begin as a record does")
     if data[len(_HEAD) : _BODY] != _hash(data[_BODY:]) + b'",':
-        raise ValueError("its bytes are not the ones that were written")
+        raise ValueError(TORN)
     try:
         content = decoder.decode(data)
     except (ValueError, RecursionError) as error:

@@ -1,4 +1,4 @@
-"""What a store is: records and blobs by name, put and found. The engine knows no more.
+"""What a store is: records and blobs, put and found by name. The engine knows no more.
 
 Three of them follow: `_memory_store.py`, `_file_store.py` and `_object_store.py`. What they
 share is in `_base_store.py`.
@@ -92,7 +92,7 @@ class Entry:
 
 @runtime_checkable
 class Store(Protocol):
-    """Keeps records by key and blobs by digest. Only what reads a name wrong raises."""
+    """Keeps records by key and blobs by digest; only a name that is no hash raises."""
 
     counts: Counts
     writable: bool  # False: nothing is kept any more, so nothing need be encoded
@@ -119,7 +119,7 @@ class Store(Protocol):
         ...
 
     def has_blob(self, digest: str) -> bool:
-        """Tell whether bytes are kept under a digest, without reading them."""
+        """Return whether bytes are kept under a digest, without reading them."""
         ...
 
     def distrust(self, digest: str, reason: str) -> None:
@@ -147,7 +147,7 @@ class Store(Protocol):
         """Return the bytes of a file, unchecked; None: it is gone.
 
         Raises:
-            OSError: they are not to be had; the message says why.
+            OSError: they cannot be read; the message says why.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""Looking after a store: what is in it, what is damaged, what has to go, what has to stay.
+"""Upkeep of a store: what is in it, what is damaged, what is removed, what is pinned.
 
 These work on any store that lists its files. The command line prints what they answer.
 """
@@ -7,7 +7,7 @@ import re
 import time
 from dataclasses import dataclass
 
-from soma.cache._record import OtherFormat, Record, check_hash, parse, parse_last
+from soma.cache._record import TORN, OtherFormat, Record, check_hash, parse, parse_last
 from soma.cache._store import Entry, Store
 from soma.cache._tensor_file import hash_file
 from soma.errors import InvalidCache
@@ -17,7 +17,6 @@ __all__ = ["Collected", "Damage", "Stats", "gc", "parse_size", "pin", "stats", "
 ABANDONED = 3600.0  # seconds after which nobody is still writing a temporary file
 
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?)(I?)B?")
-_TORN = "its bytes are not the ones that were written"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,4 +204,4 @@ def _blob_fault(store: Store, entry: Entry, hashes: set[str]) -> str | None:
         return str(error)
     if data is None or not hashes or hash_file(data) in hashes:
         return None
-    return _TORN
+    return TORN

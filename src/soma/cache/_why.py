@@ -1,4 +1,4 @@
-"""What a store tells of a node: the record it wrote last, and what became of one that is gone.
+"""What a store knows of a node: the record it wrote last, and what became of one that is gone.
 
 A record's facts hold the line that says why its node ran: `engine/_facts.py` wrote it there.
 """
@@ -11,7 +11,7 @@ __all__ = ["became", "last_name", "last_record"]
 
 
 def last_name(node: str) -> str:
-    """Return under which name the last records of a node are noted."""
+    """Return the name under which the last records of a node are noted."""
     return combine("last", node)
 
 
@@ -22,7 +22,7 @@ def last_record(store: Store, node: str) -> Record | None:
 
 
 def became(store: Store, key: str) -> str:
-    """Return what became of a stored value that is not to be had: `evicted` or `damaged`."""
+    """Return what became of a stored value that is missing: `evicted` or `damaged`."""
     try:
         data = store.read(Entry("record", key, 0, 0.0))
         if data is None:

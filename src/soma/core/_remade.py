@@ -1,4 +1,4 @@
-"""A filter made once more, from the arguments it was constructed with."""
+"""Makes a filter again, from the arguments it was constructed with."""
 
 from collections.abc import Mapping
 from copy import deepcopy
@@ -14,11 +14,11 @@ F = TypeVar("F", bound=Filter)
 def remade(filter: F, changes: Mapping[str, object] | None = None) -> F:
     """Return a new filter of the same class and arguments, which has learned nothing.
 
-    Arguments are copied, as far as they can be. Attributes that were set after construction are
-    those of the class again, except those that are searched, which count as arguments.
+    Arguments are copied where they can be. Attributes that were set after construction are lost,
+    except searched ones, which count as arguments.
 
     Args:
-        changes: arguments or searched attributes by name that are other ones.
+        changes: new values of arguments or searched attributes, by name.
     """
     arguments, cls = filter._arguments, type(filter)
     positional = [_copied(value) for value in arguments.positional]

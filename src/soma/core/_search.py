@@ -1,6 +1,6 @@
-"""`soma.search_space` and `soma.apply_params`: what may be searched in a graph, and one try of it.
+"""`search_space` and `apply_params`: what may be searched in a graph, and a graph with one choice.
 
-`_space_declared.py` says how a class declares it.
+A class declares what may be searched with `soma.search`, in `_space_declared.py`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,14 +16,14 @@ from soma.errors import InvalidInput, did_you_mean
 
 
 class Searchable(Protocol):
-    """What has filters and can be made once more with others: a graph."""
+    """What has filters and can be rebuilt with others: a graph."""
 
     def filters(self) -> list[tuple[NodeId, Filter]]:
         """Return ids and filters."""
         ...
 
     def unfitted(self, filters: Mapping[NodeId, Filter] | None = None) -> Self:
-        """Return the same with nothing learned, and with other filters in some nodes."""
+        """Return an unfitted copy, with these filters in place of those of some nodes."""
         ...
 
 
@@ -37,7 +37,7 @@ class SearchSpace(Mapping[str, Space]):
         self._spaces = MappingProxyType(dict(spaces))
 
     def defaults(self) -> dict[str, Any]:
-        """Return the default of each, as `apply_params` takes them."""
+        """Return the default of each space, as `apply_params` takes them."""
         return {name: space.default for name, space in self.items()}
 
     def __getitem__(self, name: str) -> Space:
@@ -64,7 +64,7 @@ class SearchSpace(Mapping[str, Space]):
 def search_space(graph: Searchable) -> SearchSpace:
     """Return what may be searched in a graph, by `node.attribute`.
 
-    What a filter was constructed with is settled, and so is left out.
+    An attribute that a filter was constructed with is settled, and is left out.
 
     >>> import soma
     >>> class Dense(soma.Filter):
@@ -80,7 +80,7 @@ def search_space(graph: Searchable) -> SearchSpace:
         {
             f"{id}.{name}": space
             for id, filter in graph.filters()
-            for name, space in _open(filter).items()
+            for name, space in _searched_spaces(filter).items()
         }
     )
 
@@ -88,8 +88,8 @@ def search_space(graph: Searchable) -> SearchSpace:
 def apply_params(graph: G, params: Mapping[str, object]) -> G:
     """Return the graph, unfitted, with these values in its filters; the one given stays as it is.
 
-    Filters are made once more from their arguments, and these are among them from then on. Names
-    that are left out keep their default.
+    Filters are made again from their arguments, and these values count as arguments from then on.
+    Attributes that are left out keep the value they have.
 
     >>> import soma
     >>> class Dense(soma.Filter):
@@ -115,7 +115,7 @@ def apply_params(graph: G, params: Mapping[str, object]) -> G:
     problems = []
     for key, value in params.items():
         if key not in space:
-            problems.append(_unknown(filters, key, space))
+            problems.append(_not_searched(filters, key, space))
             continue
         id, _, name = key.rpartition(".")
         try:
@@ -124,11 +124,11 @@ def apply_params(graph: G, params: Mapping[str, object]) -> G:
             problems.append(f"`{key}` cannot be set: {error}.")
     if problems:
         raise InvalidInput(" ".join(problems))
-    return graph.unfitted({id: remade(filters[id], them) for id, them in changes.items()})
+    return graph.unfitted({id: remade(filters[id], values) for id, values in changes.items()})
 
 
-def _open(filter: Filter) -> dict[str, Space]:
-    """Return the spaces of a filter that neither an argument nor its constructor has settled."""
+def _searched_spaces(filter: Filter) -> dict[str, Space]:
+    """Return the spaces of a filter whose values neither an argument nor its constructor set."""
     spaces = spaces_of(type(filter))
     given = given_to(filter) if spaces else {}
     return {
@@ -138,7 +138,7 @@ def _open(filter: Filter) -> dict[str, Space]:
     }
 
 
-def _unknown(filters: Mapping[NodeId, Filter], key: object, space: SearchSpace) -> str:
+def _not_searched(filters: Mapping[NodeId, Filter], key: object, space: SearchSpace) -> str:
     id, _, name = str(key).rpartition(".")
     if id in filters and name in spaces_of(type(filters[id])):
         settled = getattr(filters[id], name)

@@ -1,6 +1,6 @@
-"""Where an attribute may be searched: in a range of numbers, or among some values.
+"""`Range` and `Choice`: the values among which an attribute may be searched.
 
-`_space_declared.py` makes them of `soma.search` in the body of a class.
+`soma.search`, in `_space_declared.py`, makes them in the body of a class.
 """
 
 from dataclasses import dataclass
@@ -9,12 +9,12 @@ from typing import Any
 
 from soma.errors import InvalidInput
 
-_OFF_GRID = 1e-6  # in steps: what adding up steps in floats may lose
+_OFF_GRID = 1e-6  # in steps: the error that adding up floats may leave
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Range:
-    """Numbers from `low` to `high`, both among them; whole ones if the bounds are integers."""
+    """Numbers from `low` to `high`, both included; whole ones if the bounds are integers."""
 
     low: float
     high: float
@@ -87,7 +87,7 @@ Space = Range | Choice
 
 
 def spaces_of(cls: type) -> dict[str, Space]:
-    """Return the spaces that hold in a class: an attribute set again has none."""
+    """Return the spaces of a class; an attribute that a subclass sets to a value has none."""
     found: dict[str, Space] = {}
     for base in reversed(cls.__mro__):
         own = vars(base)

@@ -1,10 +1,10 @@
-"""`soma.search`: a class says in which values an attribute may be searched.
+"""`soma.search`: declares, in the body of a class, the values among which to search an attribute.
 
 The attribute itself is a plain value, the default. `_search.py` collects the spaces of a graph.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass
+from dataclasses import MISSING, dataclass, replace
 from decimal import Decimal
 from inspect import get_annotations
 from math import isfinite, isnan, sqrt
@@ -24,10 +24,10 @@ _PLAIN = (type(None), bool, int, float, str)
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """What stands in a class body until the class is made; its attribute is then the default."""
+    """What `search` puts in a class body; once the class is made, the default takes its place."""
 
     space: Space
-    in_floats: Range | None = None  # the same between whole bounds, for an attribute of floats
+    float_space: Range | None = None  # of whole bounds, for an attribute annotated as a float
 
     def __set_name__(self, owner: Any, name: str) -> None:
         if name.startswith("_"):
@@ -42,8 +42,8 @@ class Declared:
                 "Choose another name."
             )
         space = self.space
-        if self.in_floats is not None and _annotation(owner, name) in (float, "float"):
-            space = self.in_floats
+        if self.float_space is not None and _annotation(owner, name) in (float, "float"):
+            space = self.float_space
         setattr(owner, name, space.default)
         owner._spaces = {**vars(owner).get("_spaces", {}), name: space}
 
@@ -88,9 +88,9 @@ def search(
 
     Args:
         low: the least value.
-        high: the greatest, among the values too. Two integers search integers, unless the
-            attribute is annotated as a float.
-        step: the distance between values; by default every number may come.
+        high: the greatest value, included. Two integers search integers, unless the attribute is
+            annotated as a float.
+        step: the distance between values; by default any number between the bounds.
         scale: `"log"` for values that differ by factors.
         choices: in place of bounds, plain values: texts, numbers, True, False, None.
         default: by default the first choice, or the middle of the range: the geometric one on a
@@ -135,11 +135,7 @@ def _choice(choices: Any, default: Any) -> Choice:
                 f"`choices` of `search` holds {one!r} twice, or a value equal to it."
             )
     space = Choice(choices=tuple(choices), default=choices[0])
-    return (
-        space
-        if default is MISSING
-        else Choice(choices=space.choices, default=_default(space, default))
-    )
+    return space if default is MISSING else replace(space, default=_default(space, default))
 
 
 def _range(
@@ -160,14 +156,15 @@ def _range(
         )
     if step is not None and step <= 0:
         raise InvalidInput(f"`step` of `search` is {step!r}; a number above 0 is wanted.")
-    if step is not None and (last := kind(_nth(low, step, _steps(low, high, step)))) != high:
+    last = high if step is None else kind(_value_at(low, step, _step_count(low, high, step)))
+    if last != high:
         raise InvalidInput(
             f"`high` of `search` is {high!r}, which steps of {step!r} from {low!r} do not reach; "
             f"the last one below it is {last!r}."
         )
     space = Range(low=low, high=high, step=step, log=log, default=low)
     chosen = _middle(space, kind) if default is MISSING else _default(space, default)
-    return Range(low=low, high=high, step=step, log=log, default=chosen)
+    return replace(space, default=chosen)
 
 
 def _default(space: Space, default: object) -> Any:
@@ -184,18 +181,18 @@ def _middle(space: Range, kind: Callable[[Any], float]) -> float:
         middle = round(middle) if space.is_whole else middle
     elif space.step is not None or space.is_whole:
         step = space.step or 1
-        middle = _nth(low, step, _steps(low, high, step) // 2)
+        middle = _value_at(low, step, _step_count(low, high, step) // 2)
     else:
         middle = low / 2 + high / 2
     return min(max(kind(middle), low), high)
 
 
-def _steps(low: float, high: float, step: float) -> int:
-    """Return how many whole steps there are, counted in the decimals that were written."""
+def _step_count(low: float, high: float, step: float) -> int:
+    """Return how many whole steps fit, counted in decimals, since 0.1 is no exact float."""
     return int((Decimal(str(high)) - Decimal(str(low))) // Decimal(str(step)))
 
 
-def _nth(low: float, step: float, number: int) -> Any:
+def _value_at(low: float, step: float, number: int) -> Any:
     return Decimal(str(low)) + number * Decimal(str(step))
 
 
@@ -209,5 +206,5 @@ def _is_finite(value: Any) -> bool:
 def _annotation(owner: type, name: str) -> object:
     try:
         return get_annotations(owner).get(name)
-    except NameError:  # of another attribute, a class that is yet to come
+    except NameError:  # another attribute's annotation names a class that is not defined yet
         return None

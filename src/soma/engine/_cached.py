@@ -1,88 +1,33 @@
-"""A node's turn with a cache: look first, compute what is not there, keep the answer.
+"""A node's turn with a cache: look first, compute what is not stored, keep the answer.
 
-`CachedCall` stands where the node's function stood. It takes and gives `Held` values, so a
-run that is warm throughout reads one record a node and the values of the leaves.
+`CachedCall` takes the place of the node's function. It takes and gives `Held` values, so a run
+whose answers are all stored reads one record for each node, and the values of the leaves alone.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from threading import Event, Lock
+from functools import partial
 from typing import Literal, cast
 from warnings import warn
 
 from soma.cache import (
-    Cache,
-    Identity,
     Missing,
-    Moment,
     Recall,
-    Record,
     Unfingerprintable,
     became,
     combine,
 )
 from soma.core import Filter, NodeId
-from soma.engine._ambient import ambient
 from soma.engine._facts import UNKEYED, explained, facts_of, lost, not_run
 from soma.engine._held import Given, Held, values_of
-from soma.engine._keys import Key, Part, Unkeyed
+from soma.engine._keys import Key, Unkeyed
 from soma.engine._plain import FitCall, Function
-from soma.engine._routes import Found, facts_of_key
 from soma.engine._seeding import generator_marks
+from soma.engine._shortcuts import Found, own_parts
+from soma.engine._turn import ABSENT, CachedRun, Turn
 from soma.errors import SomaWarning
 
 _OUTPUT: Literal["output"] = "output"  # what a key is for
 _STATE: Literal["state"] = "state"
-_ABSENT = object()
-
-
-@dataclass(slots=True)
-class CachedRun:
-    """What the turns of one run share."""
-
-    cache: Cache
-    seed: int | None
-    reasons: dict[NodeId, str]  # why each node ran, or that it did not
-    watches: bool  # the global generators; not while nodes run side by side
-    settings: str | None = field(default_factory=ambient)
-    moment: Moment = field(default_factory=Moment)
-    found: dict[NodeId, Found] = field(default_factory=dict)
-    flights: dict[str, "_Flight"] = field(default_factory=dict)
-    lock: Lock = field(default_factory=Lock)
-    _inputs: dict[int, Held] = field(default_factory=dict)
-
-    def hold(self, value: object) -> Held:
-        """Hold an input; the same object is hashed once, however many nodes read it."""
-        return self._inputs.setdefault(id(value), Held(value))
-
-
-class _Flight:
-    """A key that some thread is computing."""
-
-    __slots__ = ("answer", "ended")
-
-    def __init__(self) -> None:
-        self.ended = Event()
-        self.answer: object = _ABSENT
-
-
-@dataclass(slots=True)
-class Turn:
-    """What is known of a node's turn before it runs."""
-
-    given: Given
-    refusal: str | None = None  # why nothing is looked up or kept
-    what: Identity | None = None
-    inputs: dict[NodeId, str] = field(default_factory=dict)  # digests, by where they come from
-    targets: str | None = None
-    call: tuple[Part, ...] = ()
-    base: tuple[Part, ...] = ()  # what every key of this turn is made of
-    why: str | None = None
-    state_key: str | None = None
-    state: object = _ABSENT
-    state_digest: str | None = None
-    key: str | None = None
-    found: Record | None = None
 
 
 class CachedCall:
@@ -115,32 +60,19 @@ class CachedCall:
 
     def __call__(self, given: object) -> object:
         turn = self.prepare(given)
+        if turn.found is not None:
+            return self.finish(turn)
         key = turn.key or turn.state_key
-        if turn.found is not None or key is None:
-            return self.finish(turn) if turn.found else self._run(turn)
-        with self.run.lock:
-            flight = self.run.flights.get(key)
-            mine = flight is None
-            if flight is None:
-                flight = self.run.flights[key] = _Flight()
-        if not mine:
-            # The same work is under way on another thread: its answer is ours too.
-            flight.ended.wait()
-            return self._run(turn) if flight.answer is _ABSENT else flight.answer
-        try:
-            flight.answer = self._run(turn)
-            return flight.answer
-        finally:
-            with self.run.lock:
-                del self.run.flights[key]
-            flight.ended.set()
+        if key is None:
+            return self._run(turn)
+        return self.run.flights.once(key, partial(self._run, turn))
 
     def prepare(self, given: object) -> Turn:
-        """Look up all that is known."""
+        """Return the turn with all that the cache knows of it."""
         turn = Turn(cast(Given, given), refusal=self.refusal)
         if turn.refusal is None:
             try:
-                self._look(turn)
+                self._look_up(turn)
             except Unkeyed as refusal:
                 turn.refusal = str(refusal)
             except Unfingerprintable as refusal:
@@ -152,25 +84,25 @@ class CachedCall:
         return turn
 
     def missing(self, turn: Turn) -> Function:
-        """Return the function that gives what was not found, of plain values."""
-        if isinstance(self.function, FitCall) and turn.state is not _ABSENT:
-            return _Answering(self.function, turn.state)
+        """Return the function of plain values that computes what is not stored."""
+        if isinstance(self.function, FitCall) and turn.state is not ABSENT:
+            return partial(self.function.answer, state=turn.state)
         return self.function
 
-    def finish(self, turn: Turn, result: object = _ABSENT) -> object:
-        """Keep what was computed, if anything was, and return it as the next nodes want it."""
-        if isinstance(self.function, FitCall) and turn.state is _ABSENT:
+    def finish(self, turn: Turn, result: object = ABSENT) -> object:
+        """Keep what was computed, if anything was, and return what the next nodes read."""
+        if isinstance(self.function, FitCall) and turn.state is ABSENT:
             result, (turn.state,) = cast(tuple[object, tuple[object]], result)
             self._keep_state(turn)
         if turn.found is not None:
-            held = Held(digest=turn.found.digest, fetch=lambda: self._fetched(turn))
+            held = Held(digest=turn.found.digest, fetch=lambda: self._load(turn))
         else:
-            held = self._kept(turn, result)
+            held = self._keep_output(turn, result)
         if isinstance(self.function, FitCall):
             return held, (turn.state, turn.state_digest)
         return held
 
-    def _look(self, turn: Turn) -> None:
+    def _look_up(self, turn: Turn) -> None:
         run, given = self.run, turn.given
         turn.what = what = self.recall.identity(run.moment)
         read = given if isinstance(given, dict) else {"": given}
@@ -199,17 +131,17 @@ class CachedCall:
             turn.state_digest = record.digest
         else:
             turn.state_digest = self.state_digest()
-        self._look_for_output(turn)
+        self._look_up_output(turn)
 
-    def _look_for_output(self, turn: Turn) -> None:
+    def _look_up_output(self, turn: Turn) -> None:
         turn.key = combine(_OUTPUT, turn.state_digest, *turn.base)
         turn.found = self.run.cache.find(turn.key)
         if turn.found is None:
             self._explain(turn, _OUTPUT, turn.key)
         else:
             assert turn.what is not None
-            facts = facts_of_key(self.filter, turn.what.digest, turn.state_digest, turn.call)
-            self.run.found[self.node] = Found(turn.key, facts)
+            parts = own_parts(self.filter, turn.what.digest, turn.state_digest, turn.call)
+            self.run.found[self.node] = Found(turn.key, parts)
             self.run.reasons[self.node] = not_run(self.node)
 
     def _run(self, turn: Turn) -> object:
@@ -236,7 +168,7 @@ class CachedCall:
             return
         kept = self.run.cache.keep(turn.state_key, turn.state, _STATE, self._facts(turn))
         if kept.reason is None:
-            self._note(turn, _STATE, turn.state_key)
+            self._note_last(turn, _STATE, turn.state_key)
         turn.state_digest = kept.digest
         if kept.digest is None:
             turn.refusal = f"what it learned has no digest: {kept.reason}"
@@ -248,7 +180,7 @@ class CachedCall:
                 f"`{self.node}` learns each time: what it learned cannot be stored: {kept.reason}"
             )
 
-    def _kept(self, turn: Turn, result: object) -> Held:
+    def _keep_output(self, turn: Turn, result: object) -> Held:
         if turn.key is None:
             return Held(result)
         kept = self.run.cache.keep(turn.key, result, _OUTPUT, self._facts(turn))
@@ -257,29 +189,31 @@ class CachedCall:
                 f"`{self.node}` runs each time: its answer cannot be stored: {kept.reason}"
             )
         else:
-            self._note(turn, _OUTPUT, turn.key)
+            self._note_last(turn, _OUTPUT, turn.key)
         return Held(
             result, digest=kept.digest, unkeyed=kept.reason if kept.digest is None else None
         )
 
-    def _fetched(self, turn: Turn) -> object:
-        """Return a value that was found, computing it when its bytes have gone meanwhile."""
+    def _load(self, turn: Turn) -> object:
+        """Return the stored value of a turn, computed again if its bytes are gone by now."""
         assert turn.found is not None
         assert turn.key is not None
         try:
             return self.run.cache.load(turn.found)
         except Missing:
-            self._say(turn, lost(self.node, _OUTPUT, became(self.run.cache.store, turn.key)))
+            self._note_reason(
+                turn, lost(self.node, _OUTPUT, became(self.run.cache.store, turn.key))
+            )
             result = self.missing(turn)(values_of(turn.given))
             self.run.cache.keep(turn.key, result, _OUTPUT, self._facts(turn))
             return result
 
-    def _note(self, turn: Turn, kind: str, key: str) -> None:
-        """Note a record as the node's last: of this class and kind, and of all."""
+    def _note_last(self, turn: Turn, kind: str, key: str) -> None:
+        """Note a record as the node's last one, and as its last of this class and kind."""
         self.run.cache.note_last(self.node, _sort(turn, kind), key)
 
     def _facts(self, turn: Turn) -> dict[str, object]:
-        """Return what a record says of the turn, for those who ask why a later one ran."""
+        """Return what a record says of the turn, to explain why a later one ran."""
         assert turn.what is not None
         return facts_of(
             self.node,
@@ -297,18 +231,20 @@ class CachedCall:
         cache = self.run.cache
         last = cache.last(self.node, _sort(turn, kind))
         if last == key:
-            self._say(turn, lost(self.node, kind, became(cache.store, key)))
+            self._note_reason(turn, lost(self.node, kind, became(cache.store, key)))
         else:
             then = None if last is None else cache.find(last)
-            self._say(turn, explained(self.node, self._facts(turn), then, first=last is None))
+            self._note_reason(
+                turn, explained(self.node, self._facts(turn), then, first=last is None)
+            )
 
-    def _say(self, turn: Turn, text: str) -> None:
+    def _note_reason(self, turn: Turn, text: str) -> None:
         turn.why = text
         self.run.reasons[self.node] = text
 
 
 def _sort(turn: Turn, kind: str) -> str:
-    """Return what tells the records of one node apart that are not compared."""
+    """Return the class and kind as one text: only records of one sort are compared."""
     assert turn.what is not None
     return combine(kind, turn.what.class_name)
 
@@ -320,16 +256,3 @@ def _digest(held: Held, what: str, source: NodeId = "") -> str:
     except Unkeyed as refusal:
         of = f"{what} from `{source}`" if source else what
         raise Unkeyed(f"its {of} {UNKEYED}: {refusal}") from refusal
-
-
-class _Answering:
-    """The answer of a filter whose state was found."""
-
-    __slots__ = ("call", "state")
-
-    def __init__(self, call: FitCall, state: object) -> None:
-        self.call = call
-        self.state = state
-
-    def __call__(self, x: object) -> object:
-        return self.call.answer(x, self.state)

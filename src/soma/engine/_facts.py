@@ -45,7 +45,7 @@ def facts_of(
 
 
 def refusal_of(filter: Filter, seed: int | None) -> str | None:
-    """Return why the answers of a filter are never stored, as far as it says so itself."""
+    """Return why the answers of a filter are never stored, if its own attributes say so."""
     if not filter._cacheable:
         return "it says `_cacheable = False`; without that, its answers are stored"
     if not filter._deterministic and seed is None:
@@ -60,7 +60,7 @@ def explained(node: NodeId, facts: Facts, last: Record | None, *, first: bool) -
     """Return in one line why a node has to run.
 
     Args:
-        last: what it stored last, if that is still there.
+        last: the record that it wrote last, if that is still there.
         first: nothing was ever stored.
     """
     if first:
@@ -71,7 +71,7 @@ def explained(node: NodeId, facts: Facts, last: Record | None, *, first: bool) -
 
 
 def not_run(node: NodeId) -> str:
-    """Return in one line that a node had nothing to do."""
+    """Return in one line that a node did not have to run."""
     return f"`{node}` did not run: its answer was stored"
 
 

@@ -1,4 +1,4 @@
-"""Values on their way between the nodes of a cached run: here, or known by digest alone."""
+"""`Held`: a value between two nodes of a cached run, in memory or known by its digest alone."""
 
 from collections.abc import Callable
 
@@ -10,7 +10,7 @@ _ABSENT = object()
 
 
 class Held:
-    """A value that knows its digest, and is fetched only when somebody needs it."""
+    """A value with a digest, fetched only when somebody needs the value itself."""
 
     __slots__ = ("_digest", "_fetch", "_value", "cached", "unkeyed")
 
@@ -29,14 +29,14 @@ class Held:
         self.unkeyed = unkeyed  # why it has no digest
 
     def value(self) -> object:
-        """Return the value, fetching it when it is not here yet."""
+        """Return the value, and fetch it first if it is not in memory."""
         if self._value is _ABSENT:
             assert self._fetch is not None
             self._value, self._fetch = self._fetch(), None
         return self._value
 
     def peek(self) -> object:
-        """Return the value if it is here, else None."""
+        """Return the value if it is in memory, else None."""
         return None if self._value is _ABSENT else self._value
 
     def digest(self) -> str:
@@ -69,7 +69,7 @@ def values_of(given: object) -> object:
 
 
 def seen(given: object) -> object:
-    """Return what can be said of a node's input without fetching anything."""
+    """Return what is in memory of a node's input; None stands for the rest."""
     if isinstance(given, Held):
         return given.peek()
     return {name: seen(one) for name, one in given.items()} if isinstance(given, dict) else given

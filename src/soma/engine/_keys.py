@@ -6,17 +6,17 @@ Part = str | int | None
 
 
 class Unkeyed(Exception):
-    """There is no key for what a node gives; the message says why."""
+    """A node's answer has no key; the message says why."""
 
 
 class Key(Protocol):
     """Tells the answers of one call from those of another, as for other weights."""
 
     def parts(self) -> tuple[Part, ...]:
-        """Return it as digests, texts and numbers.
+        """Return its digests, texts and numbers.
 
         Raises:
-            Unkeyed: it cannot be told.
+            Unkeyed: one of them has no digest.
         """
 
 

@@ -1,4 +1,7 @@
-"""What a graph remembers: puts a look into the cache before each node's turn."""
+"""`Memory`: the cache of one graph, which is asked before each node's turn.
+
+`_cached.py` takes the turns; `_shortcuts.py` spares them where nothing has changed.
+"""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -6,24 +9,22 @@ from functools import partial
 
 from soma.cache import Cache, Missing, Recall, Undigestible, Unfingerprintable, digest
 from soma.core import NodeId, Topology, has_module
-from soma.engine._cached import CachedCall, CachedRun
+from soma.engine._cached import CachedCall
 from soma.engine._facts import not_run, refusal_of
 from soma.engine._held import Held
-from soma.engine._keys import Part, Unkeyed
+from soma.engine._keys import Unkeyed
 from soma.engine._program import Instruction, Program, turns_of
-from soma.engine._routes import Routes, Stop
 from soma.engine._seeding import drawing_numbers
+from soma.engine._shortcuts import NodeParts, Parts, Shortcuts
+from soma.engine._turn import CachedRun
 
 States = Mapping[NodeId, object]
 
-_MOST_PROGRAMS = 64
+_MOST_PROGRAMS = 64  # as many as a runner keeps
 
 
 class Memory:
-    """A cache in the service of one graph.
-
-    `reasons` says of each node of the last runs why it ran, or that it did not.
-    """
+    """The cache of one graph; `reasons` holds for each node why it last ran or did not."""
 
     def __init__(self, cache: Cache, topology: Topology) -> None:
         self.cache = cache
@@ -31,26 +32,22 @@ class Memory:
         self.reasons: dict[NodeId, str] = {}
         self._state_digests: dict[NodeId, str] = {}
         self._recalls: dict[NodeId, Recall] = {}
-        self._routes: dict[int, Routes] = {}  # by program
+        self._shortcuts: dict[int, Shortcuts] = {}  # by the `id` of their program
 
     def begin(
         self, inputs: Mapping[NodeId, object], seed: int | None, *, watches: bool
     ) -> tuple[CachedRun, Mapping[NodeId, Held]]:
-        """Return what the turns of a run share, and the inputs that they take.
+        """Begin a run: return what its nodes share, and its inputs in a form that has digests.
 
         Args:
-            seed: of the run; a part of every key.
-            watches: look whether nodes draw from the global generators.
+            seed: a part of every key.
+            watches: check whether nodes draw from the global random generators.
         """
         run = CachedRun(self.cache, seed, self.reasons, watches=watches)
         return run, {node: run.hold(value) for node, value in inputs.items()}
 
-    def around(self, program: Program, run: CachedRun, states: States) -> Program:
-        """Return a program that looks before it runs.
-
-        Args:
-            states: what the nodes have learned.
-        """
+    def cached(self, program: Program, run: CachedRun, states: States) -> Program:
+        """Return the program with nodes that ask the cache before they compute."""
         numbers = drawing_numbers(self.topology)
         calls = tuple(
             one._replace(function=self._call(one, run, states, numbers.get(one.node)))
@@ -58,13 +55,12 @@ class Memory:
         )
         return program._replace(instructions=calls, turns=turns_of(calls))
 
-    def straight(
+    def stored_outputs(
         self, program: Program, run: CachedRun, held: Mapping[NodeId, Held], states: States
     ) -> dict[NodeId, object] | None:
-        """Return the outputs of the leaves if the way to them is known and they are there."""
+        """Return the leaves' outputs by a shortcut; None: there is none, or one is not stored."""
         try:
-            start = _start(run, held)
-            keys = self._routes_of(program, states).find(start, run.moment)
+            keys = self._shortcuts_of(program, states).find(_start(run, held), run.moment)
         except (Unkeyed, Unfingerprintable):
             return None
         if keys is None:
@@ -82,20 +78,19 @@ class Memory:
             self.reasons[one.node] = not_run(one.node)
         return outputs
 
-    def ended(
+    def learn_shortcut(
         self, program: Program, run: CachedRun, held: Mapping[NodeId, Held], states: States
     ) -> None:
-        """Remember the way of a run that found every answer."""
+        """Remember where the inputs of this run led, if every answer was stored."""
         if len(run.found) == len(program.instructions):
             with suppress(Unkeyed, Unfingerprintable):
-                routes = self._routes_of(program, states)
-                routes.learn(_start(run, held), run.found)
+                self._shortcuts_of(program, states).learn(_start(run, held), run.found)
 
-    def learned(self, node: NodeId, known: str | None) -> None:
-        """Note that a node has another state now, with its digest where that is known."""
+    def state_changed(self, node: NodeId, digest: str | None) -> None:
+        """Forget the digest of a node's old state, and keep that of the new one if known."""
         self._state_digests.pop(node, None)
-        if known is not None:
-            self._state_digests[node] = known
+        if digest is not None:
+            self._state_digests[node] = digest
 
     def _call(
         self, one: Instruction, run: CachedRun, states: States, number: int | None
@@ -118,21 +113,21 @@ class Memory:
             known = self._recalls[node] = Recall(self.topology.nodes[node].filter)
         return known
 
-    def _routes_of(self, program: Program, states: States) -> Routes:
-        routes = self._routes.get(id(program))
-        if routes is None or routes.program is not program:
-            stops = [
-                Stop(
+    def _shortcuts_of(self, program: Program, states: States) -> Shortcuts:
+        known = self._shortcuts.get(id(program))
+        if known is None or known.program is not program:
+            nodes = [
+                NodeParts(
                     self._recall(one.node),
                     one.key,
                     partial(self._state_digest, one.node, states),
                 )
                 for one in program.instructions
             ]
-            if len(self._routes) >= _MOST_PROGRAMS:
-                self._routes.clear()
-            routes = self._routes[id(program)] = Routes(program, stops)
-        return routes
+            if len(self._shortcuts) >= _MOST_PROGRAMS:
+                self._shortcuts.clear()
+            known = self._shortcuts[id(program)] = Shortcuts(program, nodes)
+        return known
 
     def _state_digest(self, node: NodeId, states: States) -> str | None:
         if node not in states or has_module(self.topology.nodes[node].filter):
@@ -145,6 +140,6 @@ class Memory:
         return self._state_digests[node]
 
 
-def _start(run: CachedRun, held: Mapping[NodeId, Held]) -> tuple[Part, ...]:
-    """Return all that a way begins with."""
+def _start(run: CachedRun, held: Mapping[NodeId, Held]) -> Parts:
+    """Return what a shortcut starts from."""
     return (run.seed, run.settings, *(one.digest() for one in held.values()))

@@ -10,10 +10,11 @@ from time import perf_counter
 from typing import cast
 
 from soma.core import Listeners, NodeFailed, NodeId, NodeStarted, Phase
-from soma.engine._cached import CachedCall, Turn
+from soma.engine._cached import CachedCall
 from soma.engine._held import values_of
 from soma.engine._program import Instruction, Program
 from soma.engine._run import Extras, Names, add_note, finished
+from soma.engine._turn import Turn
 from soma.engine._values import without_gradients
 
 
@@ -64,7 +65,7 @@ def run_parallel(
             # The cache stays in this process; another one gets plain values and gives one back.
             turn = function.prepare(given)
             if turn.found is not None:
-                future = _ended(function.finish(turn))
+                future = _done(function.finish(turn))
             else:
                 future = _submitted(executor, function.missing(turn), values_of(given))
                 turns[future] = (function, turn)
@@ -113,7 +114,7 @@ def run_parallel(
     return values[leaves[0]] if len(leaves) == 1 else {leaf: values[leaf] for leaf in leaves}
 
 
-def _ended(answer: object) -> Future[object]:
+def _done(answer: object) -> Future[object]:
     future: Future[object] = Future()
     future.set_result(answer)
     return future

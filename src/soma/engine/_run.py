@@ -79,7 +79,7 @@ def run_observed(
     names: Names,
     listeners: Listeners,
 ) -> object:
-    """As `run`, and say what happens to whoever listens."""
+    """Run as `run` does, and tell listeners what happens."""
     watched = tuple(
         one._replace(function=_Told(one, phase, listeners)) for one in program.instructions
     )
@@ -88,7 +88,7 @@ def run_observed(
 
 
 def watched(program: Program, listeners: Listeners) -> Program:
-    """Return `program` with every turn in the hands of the watchers that want this run."""
+    """Return `program` with each turn taken by the watchers that want this run."""
     for watcher in tuple(listeners.watchers):
         if watcher.wanted():
             inside = tuple(
@@ -134,7 +134,7 @@ def finished(node: NodeId, phase: Phase, seconds: float, output: object) -> Node
 
 
 def add_note(error: Exception, name: str, phase: Phase, given: object) -> None:
-    """Leave on `error` which node raised it, when, and what it had been given."""
+    """Add a note to `error`: which node raised it, in which phase, and its input."""
     with suppress(Exception):  # an error that takes no notes is raised all the same
         error.add_note(f"in node {name}, during {phase}; its input: {describe(seen(given))}")
         if isinstance(error, ValueError) and "read-only" in str(error):

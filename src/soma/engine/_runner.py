@@ -59,7 +59,7 @@ class Runner:
         # Gives what stands here for a filter that runs on a worker.
         self.elsewhere: Callable[[Runner, Node], Filter] | None = None
         self.states: dict[NodeId, object] = {}
-        self.fitted = object()  # another one whenever the states of plain filters change
+        self.fitted = object()  # replaced whenever the states of plain filters change
         self.listeners = Listeners()
         self._programs: dict[object, Program] = {}
         self._lowered_version = topology.version
@@ -77,7 +77,7 @@ class Runner:
             self.executor = checked_executor("threads")
 
     def changed(self) -> None:
-        """Lower again at the next run: a state, or how a node answers, is another."""
+        """Lower again at the next run, since a state or how a node answers has changed."""
         self._programs.clear()
 
     def state(self, node: NodeId) -> object:
@@ -90,7 +90,7 @@ class Runner:
         self.topology.node(node)
         self.states[node] = _copied(state)
         if self.memory is not None:
-            self.memory.learned(node, None)
+            self.memory.state_changed(node, None)
         self.fitted = object()
         self.changed()
 
@@ -132,7 +132,7 @@ class Runner:
         Args:
             x: the input of every root, or an `Inputs`.
             seed: for nodes that draw; the graph's own seed by default.
-            bind: how nodes answer that are no plain filters.
+            bind: says how nodes answer that are not plain filters.
             key: tells programs of different binds apart.
 
         Raises:
@@ -184,7 +184,7 @@ class Runner:
             state, *known = kept
             self.states[node] = state
             if self.memory is not None:
-                self.memory.learned(node, cast("str | None", known[0] if known else None))
+                self.memory.state_changed(node, cast("str | None", known[0] if known else None))
         self.fitted = object()
         self.changed()
 
@@ -205,13 +205,13 @@ class Runner:
             inputs, None if seed is None else index(seed), watches=self.executor is None
         )
         if phase == "forward" and not self.listeners:
-            known = memory.straight(program, run, held, self.states)
+            known = memory.stored_outputs(program, run, held, self.states)
             if known is not None:
                 return known if len(known) > 1 else known[program.exits[0][0]]
-        cached = memory.around(program, run, self.states)
+        cached = memory.cached(program, run, self.states)
         answer = values_of(self._executed(cached, held, extras, phase))
         if phase == "forward":
-            memory.ended(program, run, held, self.states)
+            memory.learn_shortcut(program, run, held, self.states)
         return answer
 
     def _executed(
@@ -294,7 +294,7 @@ class Runner:
         return lower(plan.steps(), self.guarded(calls, seed), self.topology.wiring().leaves)
 
     def guarded(self, calls: dict[NodeId, Call], seed: int | None) -> dict[NodeId, Call]:
-        """Seed the nodes that draw, and protect what a node is not the only one to read."""
+        """Seed the nodes that draw, and protect inputs that have other readers."""
         wiring = self.topology.wiring()
         numbers = drawing_numbers(self.topology)
         made = {}
@@ -314,7 +314,7 @@ class Runner:
 
 
 def _copied(state: object) -> object:
-    # A state that a caller goes on writing to would no longer be the one that was keyed.
+    # If a caller went on writing to it, it would no longer be the state that the keys stand for.
     try:
         return deepcopy(state)
     except Exception:  # what cannot be copied is shared

@@ -24,7 +24,7 @@ _TWISTER = 4 * 624 + 4  # bytes of its words, and of its place in them
 
 
 def drawing() -> bool:
-    """Whether this thread is inside `seeded` or `generators_kept`: another one could not draw."""
+    """Whether this thread is inside `seeded` or `generators_kept`, where no other one can draw."""
     return _DRAWING._is_owned()  # type: ignore[attr-defined, no-any-return]
 
 
@@ -66,7 +66,7 @@ def seeded(seed: int) -> Iterator[None]:
 
 
 class Kept:
-    """Whether generators are put back at the end; may be taken back inside."""
+    """Whether the generators are put back at the end; code inside may set it to False."""
 
     __slots__ = ("restores",)
 
@@ -103,7 +103,7 @@ def _libraries() -> tuple[bool, bool]:
 
 
 def generator_marks() -> tuple[object, ...]:
-    """Return the states of the global generators, to see whether somebody drew from them."""
+    """Return the states of the global generators, to compare before and after a call."""
     numpy, torch = loaded("numpy"), loaded("torch")
     return (
         random.getstate(),

@@ -12,6 +12,7 @@ from soma.health._finding import FilterReport, Finding, Verdict
 from soma.health._numbers import Measurements, Status, Unit, UnitId
 from soma.health._thresholds import Thresholds
 from soma.health.rules import RULES
+from soma.health.rules._opening import passed_by
 
 _WORST_FIRST = (
     "NAN", "INF", "EXPLODING", "NO_GRAD", "UNUSED", "DEAD", "STALE_GRAD", "LR_HIGH", "VANISHING",
@@ -72,6 +73,7 @@ def _said(facts: Facts, one: Finding, found: list[Finding]) -> bool:
                 other.name == "VANISHING"
                 and other.since <= one.since
                 and facts.units[other.unit].order < order
+                and passed_by(facts, facts.units[other.unit]) is None  # else it went around
                 for other in found
             )
     return False

@@ -36,6 +36,9 @@ class Unit:
     channel_axis: int | None = None
     groups: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     unobserved: str | None = None  # why nothing of it could be measured, as `compiled`
+    weights_of: UnitId | None = (
+        None  # never called itself: the unit that is called with its weights
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -246,7 +246,7 @@ _UNIT: dict[str, Callable[[object], object]] = {
     "activation": _or_none(_text), "feeds_output": _truth,
     "shares_output": _truth, "children": _many(_text),
     "channels": _or_none(_count), "channel_axis": _or_none(_count), "groups": _groups,
-    "unobserved": _or_none(_text),
+    "unobserved": _or_none(_text), "weights_of": _or_none(_text),
 }  # fmt: skip
 _STEP: dict[str, Callable[[object], object]] = {
     "step": _count, "whole": _truth, "skipped": _truth, "loss": _or_none(_number),

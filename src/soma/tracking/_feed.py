@@ -1,7 +1,7 @@
-"""Hands runs to sinks, from their directories: after the fact, or while a run goes on.
+"""Hands a run to a sink from its directory: afterwards with `tell`, or live with a `Feed`.
 
-A `Feed` reads what the run has written, on a thread of its own. So `log` costs what it costs
-without a sink, a sink that hangs holds up nothing, and what a sink gets is what the record says.
+A `Feed` reads what the run has written, on a thread of its own. So a sink does not slow `log`
+down, a sink that hangs does not hold up the run, and a sink gets exactly what the record says.
 """
 
 import os
@@ -26,10 +26,10 @@ from soma.tracking._sink import Point, Sink
 from soma.tracking._status import Standing
 from soma.tracking._tail import Tail
 
-_SECONDS = 1.0  # between two looks
+_SECONDS = 1.0  # between two looks at the file
 _PATIENCE = 30.0  # seconds without a sign of life, at the end of a run
 _MOST_POINTS = 1000  # in one call
-_MOST_TOLD = 1000  # characters of an error
+_LONGEST_REASON = 1000  # characters of an error
 
 # The run that a sink takes, by process and sink: a forked child has sinks of its own.
 _taken: dict[tuple[int, int], list[str]] = {}
@@ -38,16 +38,16 @@ _taken: dict[tuple[int, int], list[str]] = {}
 def tell(
     sink: Sink, record: RunRecord, flags: Sequence[Mapping[str, Any]], standing: Standing
 ) -> int:
-    """Hand all that a run's directory holds to a sink, and return how many points that were.
+    """Hand a run's whole directory to a sink, and return how many points there were.
 
     Raises:
         InvalidInput: the sink takes another run at this time.
     """
     with _alone(sink, record.id):
-        # The manifest is a file; the id that tools make paths of is the name of the directory.
+        # Tools make paths of the id; the manifest may hold any text, the folder's name is safe.
         sink.start(replace(record.manifest, id=record.id))
         count = 0
-        for points in _points(Tail(record.dir / METRICS)):
+        for points in _batches(Tail(record.dir / METRICS)):
             sink.points(points)
             count += len(points)
         if flags:
@@ -57,7 +57,7 @@ def tell(
 
 
 class Feed:
-    """Hands one run to one sink while it goes on.
+    """Hands one run to one sink while the run goes on.
 
     Args:
         patience: seconds without a sign of life after which `finish` waits no longer.
@@ -72,31 +72,31 @@ class Feed:
         self._patience = patience
         self._ended = threading.Event()
         self._standing = Standing("running")
-        self._moved = monotonic()
-        self._told = False
+        self._last_sign = monotonic()
+        self._gave_up = False
         self._thread = threading.Thread(target=self._work, name="soma-sink", daemon=True)
         self._thread.start()
 
     def end(self, standing: Standing) -> None:
         """Say that nothing more comes."""
         self._standing = standing
-        self._moved = monotonic()
+        self._last_sign = monotonic()
         self._ended.set()
 
     def finish(self) -> None:
-        """Wait until the sink has taken all, or gives no sign of life any more."""
+        """Wait until the sink has taken everything, or gives no more sign of life."""
         while self._thread.is_alive():
             self._thread.join(min(self._patience, _SECONDS))
-            if self._thread.is_alive() and monotonic() - self._moved > self._patience:
-                self._tell(f"it gave no sign of life for {self._patience:g} seconds")
+            if self._thread.is_alive() and monotonic() - self._last_sign > self._patience:
+                self._give_up(f"it gave no sign of life for {self._patience:g} seconds")
                 return
 
     def _work(self) -> None:
         try:
             with _alone(self._sink, self._manifest.id):
                 self._hand_over()
-        except BaseException as error:  # `SystemExit` too: nobody else would hear of it
-            self._tell(f"{type(error).__name__}: {_message(error)}")
+        except BaseException as error:  # `SystemExit` too: nobody else would see it
+            self._give_up(f"{type(error).__name__}: {_message(error)}")
 
     def _hand_over(self) -> None:
         self._sink.start(self._manifest)
@@ -104,34 +104,34 @@ class Feed:
         ended = False
         while not ended:
             ended = self._ended.wait(_SECONDS)
-            for points in _points(tail):
+            for points in _batches(tail):
                 self._sink.points(points)
-                self._moved = monotonic()
+                self._last_sign = monotonic()
         flags = RunRecord(self._folder).flags()
         if flags:
             self._sink.findings(flags)
         self._sink.close(self._standing)
 
-    def _tell(self, reason: str) -> None:
-        """Tell once that the sink is left alone: in the record, and as a warning."""
-        if self._told:
+    def _give_up(self, reason: str) -> None:
+        """Say once, in the record and as a warning, that the sink gets no more of the run."""
+        if self._gave_up:
             return
-        self._told = True
+        self._gave_up = True
         found = Diagnostic(
             level="warning",
             code="SINK",
             node=None,
             message=text_out(
                 f"`{type(self._sink).__name__}` takes no more of the run `{self._manifest.id}`: "
-                f"{reason}"[:_MOST_TOLD]
+                f"{reason}"[:_LONGEST_REASON]
             ),
             help="the run's directory has all of it; `soma export` brings it over later",
         )
-        with suppress(OSError, ValueError):  # a full disk may be what the sink fails by
+        with suppress(OSError, ValueError):  # a full disk may be why the sink failed
             make_folder(str(self._folder / DIAGNOSTICS))
             with Appender(str(self._folder / DIAGNOSTICS / SINKS)) as file:
                 file.append(encode(found))
-        with suppress(SinkWarning):  # where warnings are errors: no sink stops a training
+        with suppress(SinkWarning):  # where warnings are errors; a sink never stops a training
             warnings.warn(f"{found.message}. But {found.help}.", SinkWarning, stacklevel=2)
 
 
@@ -151,7 +151,7 @@ def _alone(sink: Sink, run: str) -> Iterator[None]:
         del _taken[key]
 
 
-def _points(tail: Tail) -> Iterator[list[Point]]:
+def _batches(tail: Tail) -> Iterator[list[Point]]:
     while lines := tail.read():
         found = [Point(*point) for line in lines if (point := point_of(line)) is not None]
         for first in range(0, len(found), _MOST_POINTS):  # each call is a sign of life
@@ -161,5 +161,5 @@ def _points(tail: Tail) -> Iterator[list[Point]]:
 def _message(error: BaseException) -> str:
     try:
         return str(error)
-    except Exception:  # a message that cannot be had
+    except Exception:  # its own `__str__` fails
         return ""

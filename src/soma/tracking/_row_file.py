@@ -1,4 +1,4 @@
-"""`RowFile`: a file of a run that takes mappings of plain data, one a line."""
+"""`RowFile`: a file of a run with one JSON object on each line."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -12,11 +12,11 @@ from soma.tracking._plain import text_out
 
 
 class RowFile:
-    """A file of a run that takes mappings of plain data, one a line.
+    """A file of a run with one JSON object, a mapping of plain data, on each line.
 
     Args:
         path: of the file; its folder exists.
-        number: which of the run's files of that name it is, from 1.
+        number: counts the run's files of that name, from 1.
     """
 
     def __init__(self, path: str, number: int) -> None:
@@ -25,15 +25,15 @@ class RowFile:
         self._file = Appender(path)
 
     def append(self, row: Mapping[str, object]) -> int:
-        """Keep one row, also with numbers that are not finite; return its size in bytes."""
+        """Keep one row, NaN and infinity included, and return its size in bytes."""
         line = encoded(numbers_out(row))
         self._file.append(line)
         return len(line) + 1
 
     def replace(self, rows: Iterable[Mapping[str, object]]) -> list[int]:
-        """Keep these rows in place of all that came, and return their sizes in bytes.
+        """Replace all rows by these, and return their sizes in bytes.
 
-        Who reads at the same time finds the old ones or the new.
+        A reader sees either all of the old rows or all of the new ones.
         """
         lines = [encoded(numbers_out(row)) + b"\n" for row in rows]
         write_atomically(self._path, lines)
@@ -42,12 +42,12 @@ class RowFile:
         return [len(line) for line in lines]
 
     def close(self) -> None:
-        """Bring all rows to the disk, and take no more."""
+        """Bring all rows to the disk; no more may be appended."""
         self._file.close(durable=True)
 
 
 def encoded(value: object) -> bytes:
-    """Return a value as JSON, whatever its texts hold."""
+    """Return a value as JSON, with texts that are not valid Unicode made so."""
     try:
         return encode(value)
     except UnicodeEncodeError:  # a name with half a character in it

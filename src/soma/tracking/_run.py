@@ -1,4 +1,4 @@
-"""A run while it goes on: all that is written in its directory goes through here.
+"""`Run`: a run while it goes on; everything in its directory is written through it.
 
 `_track.py` makes the directory; `_listener.py` turns events into lines for it; `_record.py` reads
 a directory again.
@@ -42,14 +42,13 @@ from soma.tracking._sink import Sink
 from soma.tracking._status import standing_after, write_status
 
 _LONGEST_NAME = 1000  # characters in the name of a metric
-_LONGEST_TITLE = 10_000  # of a run, or of its kind
 
 
 class Run:
-    """One run: `log` keeps numbers, `dir` is where; made by `track_run`.
+    """One run, made by `track_run`: `log` keeps a number, `dir` is its directory.
 
-    A point whose `log` has returned survives the death of the process. Any thread may log. The
-    end of a `with` says in the directory how the run ended.
+    A point survives the death of the process once its `log` has returned. Any thread may log. At
+    the end of the `with`, the directory says how the run ended.
     """
 
     def __init__(
@@ -109,9 +108,9 @@ class Run:
             raise failure
 
     def write(self, line: EventLine | MetricLine) -> None:
-        """Keep one line. What fails is raised by the next `log`, or at the end of the run.
+        """Keep one line; a failure is raised by the next `log`, or at the end of the run.
 
-        So a full disk does not break off a node, and its own error is not hidden.
+        So a full disk does not stop a node, and hides no error of its own.
         """
         file = self._metrics if type(line) is MetricLine else self._events
         try:
@@ -123,7 +122,7 @@ class Run:
                 self._failure.__cause__ = error
 
     def attempt(self, call: Callable[[], None]) -> None:
-        """Have `call` write in the middle of other work; what fails is raised as that of a line."""
+        """Let `call` write in the middle of other work; a failure is raised as in `write`."""
         for trouble in _caught(call):
             self._failure = self._failure or trouble
 
@@ -164,15 +163,15 @@ class Run:
         _write_whole(self.dir / DIAGNOSTICS / name, {"format": FORMAT, **numbers_out(value)})
 
     def at_end(self, call: Callable[[], None]) -> None:
-        """Have `call` write what is known only at the end; its error hides no other one."""
+        """Call `call` at the end of the run; its error hides no other one."""
         self._last_calls.append(call)
 
     def interrupted_by(self, *kinds: type[Exception]) -> None:
-        """Have errors of these kinds say that the run was stopped, as Ctrl-C does, not failed."""
+        """Let errors of these kinds count as an interruption, as Ctrl-C does, not as a failure."""
         self._interrupting += kinds
 
     def finish(self, error: BaseException | None = None) -> None:
-        """Say how the run ended, bring it to the disk, and take no more.
+        """Write how the run ended, and bring all of it to the disk; nothing can be logged after.
 
         In a forked child nothing happens: the run is its parent's.
 

@@ -1,4 +1,4 @@
-"""What a sink is: it takes a run to another tool, while the run goes on or afterwards."""
+"""`Sink`: what takes a run to another tool, while the run goes on or afterwards."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -19,9 +19,9 @@ class Point(NamedTuple):
 class Sink:
     """Takes a run to another tool; only `points` has to be written.
 
-    For each run come, in this order and on one thread, `start`, any number of `points`, `findings`
-    and `close`. An error that leaves a method ends it: a warning tells of that, once, and the run
-    goes on without. `soma.integrations.sinks` has sinks for well-known tools.
+    For each run, one thread calls `start`, `points` any number of times, `findings` if an audit
+    flagged something, and `close`. When a method raises, the sink gets no more of that run: one
+    warning says so, and the run goes on. `soma.integrations.sinks` has sinks for well-known tools.
 
     >>> from tempfile import mkdtemp
     >>> import soma
@@ -34,7 +34,7 @@ class Sink:
     loss 0 0.5
     """
 
-    where: str = ""  # where the last run went, for people
+    where: str = ""  # the last run went there; a text for people
 
     def start(self, run: Manifest) -> None:
         """Begin a run: its id, its name, and what it was started with."""
@@ -47,4 +47,4 @@ class Sink:
         """Take what an audit flagged: mappings with `node_id`, `flag` and `why`."""
 
     def close(self, standing: Standing) -> None:
-        """End a run, which stands as `standing.state` and `standing.error` say."""
+        """End a run; `standing.state` and `standing.error` say how it ended."""

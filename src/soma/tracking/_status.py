@@ -133,6 +133,6 @@ def _told(error: BaseException) -> str:
     name = type(error).__name__
     try:
         message = str(error)
-    except Exception:  # a message that cannot be had
+    except Exception:  # its own `__str__` fails
         message = ""
     return text_out(f"{name}: {message}"[:_MOST_ERROR] if message else name)

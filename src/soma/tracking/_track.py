@@ -1,4 +1,4 @@
-"""`soma.track_run`: makes the directory of a run. `Graph.track_run`, far above, adds a listener."""
+"""`soma.track_run`: makes the directory of a run. `Graph.track_run` also listens to its graph."""
 
 import os
 import time
@@ -21,7 +21,7 @@ from soma.tracking._run import Run, not_written, write_json
 from soma.tracking._sink import Sink
 from soma.tracking._status import Standing, write_status
 
-_LONGEST_TITLE = 10_000  # characters, of a run's name or kind
+_LONGEST_TITLE = 10_000  # characters of a run's name or kind
 
 
 def track_run(
@@ -36,8 +36,8 @@ def track_run(
 ) -> Run:
     """Keep what is logged inside a `with` in a directory below `<root>/runs`.
 
-    An error or Ctrl-C goes on its way, and the run says that it ended so. The directory is made at
-    once: without a `with`, `run.finish()` ends the run.
+    The run notes how it ended; an error or Ctrl-C is raised on. The directory is made at once:
+    without a `with`, `run.finish()` ends the run.
 
     >>> from tempfile import mkdtemp
     >>> with track_run("by hand", root=mkdtemp(), params={"lr": 0.1}) as run:
@@ -46,10 +46,10 @@ def track_run(
 
     Args:
         name: for people; several runs may have the same.
-        kind: what is done in it, for people too.
-        params: what the run was started with; what JSON does not know is kept as its `repr`.
-        durable: bring each line to the disk before going on, so that it survives a power cut.
-        sinks: take the run to other tools while it goes on; one that fails is told of and left.
+        kind: what is done in it, such as `train`; for people too.
+        params: what the run was started with; a value that is not JSON is kept as its `repr`.
+        durable: bring each line to the disk before `log` returns, so that it survives a power cut.
+        sinks: take the run to other tools while it goes on; one that fails is left with a warning.
 
     Raises:
         RunNotWritten: the directory cannot be made.
@@ -62,31 +62,31 @@ def track_run(
             f"the `params` of a run are a {type(params).__name__}; a mapping from names is wanted, "
             "such as `vars(arguments)`."
         )
-    to = _sinks(sinks)
-    told = plain({} if params is None else params)
-    kept = plain_tags(tags)
+    to_feed = _checked_sinks(sinks)
+    plain_params = plain({} if params is None else params)
+    kept_tags = plain_tags(tags)
     folder = runs_folder(os.fspath(root)).absolute()
     try:
-        own = _new_directory(folder)
+        directory = _new_directory(folder)
         process, now = ProcessMark.own(), time.time()
         surroundings = {**environment(), "host": process.host, "pid": process.pid}
         manifest = Manifest(
-            id=own.name,
+            id=directory.name,
             name=text_out(name)[:_LONGEST_TITLE],
             kind=text_out(kind)[:_LONGEST_TITLE],
-            tags=kept,
-            params=told if isinstance(told, dict) else {"params": told},
+            tags=kept_tags,
+            params=plain_params if isinstance(plain_params, dict) else {"params": plain_params},
             created_at=now,
             environment=surroundings,
         )
-        write_status(own, process, now, Standing("running"))
-        write_json(own / MANIFEST, {"format": FORMAT, **to_builtins(manifest)})
-        return Run(own, manifest, process, durable=durable, sinks=to)
+        write_status(directory, process, now, Standing("running"))
+        write_json(directory / MANIFEST, {"format": FORMAT, **to_builtins(manifest)})
+        return Run(directory, manifest, process, durable=durable, sinks=to_feed)
     except OSError as error:
         raise not_written(folder, error) from error
 
 
-def _sinks(given: Iterable[Sink]) -> list[Sink]:
+def _checked_sinks(given: Iterable[Sink]) -> list[Sink]:
     sinks = list(given) if isinstance(given, Iterable) else [given]
     for one in sinks:
         if not isinstance(one, Sink):
@@ -98,10 +98,10 @@ def _sinks(given: Iterable[Sink]) -> list[Sink]:
 
 
 def _new_directory(folder: Path) -> Path:
-    """Make a directory with an id that no other process has, however many start at once."""
+    """Make a directory whose name, the run's id, no other process has taken."""
     make_folder(str(folder))
     while True:
-        own = folder / f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{token_hex(4)}"
+        directory = folder / f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{token_hex(4)}"
         with suppress(FileExistsError):
-            own.mkdir(0o700)
-            return own
+            directory.mkdir(0o700)
+            return directory

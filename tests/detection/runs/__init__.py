@@ -2,12 +2,15 @@
 
 from tests.detection.run import Run
 from tests.detection.runs import (
+    healthy_architectures,
     healthy_frozen,
     healthy_losses,
     healthy_parts,
     healthy_sequence,
     healthy_steps,
     healthy_vision,
+    library,
+    sick_attention,
     sick_channels,
     sick_cut_off,
     sick_dead,
@@ -20,14 +23,18 @@ from tests.detection.runs import (
 )
 
 HEALTHY: tuple[Run, ...] = (
+    *healthy_architectures.RUNS,
     *healthy_frozen.RUNS,
     *healthy_losses.RUNS,
     *healthy_parts.RUNS,
     *healthy_sequence.RUNS,
     *healthy_steps.RUNS,
     *healthy_vision.RUNS,
+    *library.HEALTHY,
 )
 SICK: tuple[Run, ...] = (
+    *library.SICK,
+    *sick_attention.RUNS,
     *sick_channels.RUNS,
     *sick_cut_off.RUNS,
     *sick_dead.RUNS,

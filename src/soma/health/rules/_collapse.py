@@ -79,7 +79,7 @@ def _spread(facts: Facts, unit: Unit) -> tuple[str, float, float, int] | None:
     limit = facts.thresholds.collapse_spread
     if len(points) < _LEAST or begun is None or now is None or not now < limit * begun:
         return None
-    if _reached(facts):
+    if reached(facts):
         return None
     return "spread", begun, now, _fell(points, limit * begun)
 
@@ -97,7 +97,7 @@ def _fell(points: list[tuple[int, float]], limit: float) -> int:
     return next((step for step, value in points if value < limit), points[-1][0])
 
 
-def _reached(facts: Facts) -> bool:
+def reached(facts: Facts) -> bool:
     """Is hardly anything left of the loss, while the network's own output tells samples apart?
 
     A loss that is smallest where all outputs are the same is gone too, once they have collapsed.

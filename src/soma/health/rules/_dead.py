@@ -1,11 +1,17 @@
 """DEAD and DEAD_CHANNELS: units of an activation that never fire."""
 
+import math
+from statistics import median
+
 from soma.health._explanation import Explanation
 from soma.health._facts import Facts
 from soma.health._family import contains
 from soma.health._finding import Finding
-from soma.health._numbers import Unit, UnitId
+from soma.health._numbers import ChannelSnapshot, Unit, UnitId
 from soma.health._words import named, number, percent, ranges, several
+
+_NEAR = 0.25  # of how much others vary beside their size, from which on a silent channel is near
+_SAME = 1e-3  # difference of two sizes of the same values
 
 _MEASURED = (
     "For each channel after an activation its largest absolute output, over the root mean square "
@@ -34,7 +40,10 @@ EXPLANATIONS = (
         flag="DEAD_CHANNELS",
         title="some of its channels never fire",
         measured=_MEASURED,
-        rule="Some channels, whose number stands in brackets, stay at or below `dead`.",
+        rule="Some channels, whose number stands in brackets, stay at or below `dead`, and are not "
+        "near to firing: what goes into them varies less than 0.25 times as much, beside its size, "
+        "as what goes into those that fire, where that is audited too. A quiet channel that is "
+        "near comes back as the layers before it learn.",
         thresholds=("dead", "dead_samples"),
         source=_SOURCE,
         helps=_HELPS,
@@ -58,7 +67,14 @@ def dead(facts: Facts) -> list[Finding]:
 
 
 def dead_channels(facts: Facts, id: UnitId) -> tuple[int, ...]:
-    """Return the channels of an activation that never fired in the window."""
+    """Return the channels of an activation that never fired in the window and are far from it."""
+    silent = quiet_channels(facts, id)
+    near = _near(facts, id, silent) if silent else frozenset()
+    return tuple(channel for channel in silent if channel not in near)
+
+
+def quiet_channels(facts: Facts, id: UnitId, fired: int = 0) -> tuple[int, ...]:
+    """Return the channels of an activation that fired in so few steps of the window, or fewer."""
     seen = [one for one in facts.snapshots(id) if one.input_rms is not None and one.input_rms > 0]
     samples = sum(one.samples for one in seen)
     if not seen or 0 < samples < facts.thresholds.dead_samples:
@@ -67,13 +83,54 @@ def dead_channels(facts: Facts, id: UnitId) -> tuple[int, ...]:
     silent = tuple(
         channel
         for channel in range(min(len(one.largest) for one in seen))
-        if all(one.largest[channel] <= limit * (one.input_rms or 0.0) for one in seen)
+        if sum(one.largest[channel] > limit * (one.input_rms or 0.0) for one in seen) <= fired
     )
     others = set(range(len(seen[-1].largest))) - set(silent)
     varies = any(
         one.deviation[other] > limit * one.largest[other] for one in seen for other in others
     )
     return silent if varies or not others else ()  # given a constant, no channel can tell
+
+
+def _near(facts: Facts, id: UnitId, silent: tuple[int, ...]) -> frozenset[int]:
+    """Return the silent channels that are given values not far from those at which they fire.
+
+    What goes into a dead unit hardly varies beside its size; that of a quiet one does, like that
+    of those that fire, and as the layers before it learn it comes back.
+    """
+    given = _given(facts, id)
+    if given is None:
+        return frozenset()
+    varies = [
+        median(one.deviation[at] / (one.largest[at] or math.inf) for one in given)
+        for at in range(len(given[0].largest))
+    ]
+    firing = [value for at, value in enumerate(varies) if at not in silent]
+    if not firing:
+        return frozenset()
+    limit = _NEAR * median(firing)
+    return frozenset(at for at in silent if varies[at] >= limit)
+
+
+def _given(facts: Facts, id: UnitId) -> list[ChannelSnapshot] | None:
+    """Return what was seen of the values that an activation is given; None: they are not known."""
+    unit = facts.units[id]
+    inner = [one for one in facts.family.inside(unit.node, unit.path) if one.activation]
+    before = facts.family.before(inner[-1].id) if inner else None
+    if before is None:
+        return None
+    sizes = dict(facts.points(before.id, "act_norm"))
+    seen = {one.step: one for one in facts.snapshots(before.id)}
+    found = []
+    for one in facts.snapshots(id):
+        given = seen.get(one.step)
+        if given is None or len(given.largest) != len(one.largest) or not one.samples:
+            return None
+        size = sizes.get(one.step, 0.0) / math.sqrt(one.samples * len(one.largest))
+        if not math.isclose(size, one.input_rms or 0.0, rel_tol=_SAME):
+            return None  # a sum, say, is made between the two
+        found.append(given)
+    return found or None
 
 
 def _inside(facts: Facts, id: UnitId, silent: dict[UnitId, tuple[int, ...]]) -> UnitId | None:

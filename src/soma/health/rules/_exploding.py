@@ -57,7 +57,7 @@ def _told_once(one: Finding, deep: list[Finding]) -> Finding:
 
 def _over_depth(facts: Facts, unit: Unit, gains: list[tuple[int, float]]) -> Finding | None:
     limit = facts.thresholds.exploding
-    if not unit.trainable or facts.frozen(unit.id):
+    if not unit.trainable or facts.frozen(unit.id) or unit.feeds_output:
         return None
     taken_back = max([1.0, *(gain for order, gain in gains if order > unit.order)])
     points = [

@@ -6,7 +6,7 @@ from soma.health._family import contains
 from soma.health._finding import Finding
 from soma.health._numbers import ChannelSnapshot, Unit, UnitId
 from soma.health._words import named, percent, ranges, several
-from soma.health.rules._dead import dead_channels
+from soma.health.rules._dead import quiet_channels
 
 _STILL = 1e-6  # spread of a channel over its size below which it is a constant
 
@@ -16,8 +16,8 @@ EXPLANATION = Explanation(
     measured="For each channel the sum of its absolute gradients over the last half of the "
     "measured steps, and the spread and size of its output.",
     rule="The channel varies and fires, and its gradients are at or below `ignored` times those "
-    "of the module's largest channel; their number stands in brackets. Channels that a dead "
-    "activation right after them silences belong to that finding.",
+    "of the module's largest channel; their number stands in brackets. Channels that an "
+    "activation right after them silences do not belong to this finding.",
     thresholds=("ignored",),
     source="Molchanov et al. 2017, arXiv:1611.06440 (gradient times activation as importance).",
     helps=(
@@ -72,13 +72,17 @@ def _lives(one: ChannelSnapshot, channel: int) -> bool:
 
 
 def _silenced(facts: Facts, unit: Unit) -> frozenset[int]:
-    """Return the channels that the next activation keeps at 0, if all before it keep them apart."""
+    """Return the channels that the next activation keeps at 0, if all before it keep them apart.
+
+    Those that it lets fire in too few steps to say more are among them.
+    """
     for one in facts.family.after(unit.id):
         apart = one.parameters == 0 or "norm" in one.class_name.lower()
         if one.channels != unit.channels or not apart:
             break
         if one.activation:
-            return frozenset(dead_channels(facts, one.id))
+            few = int(facts.thresholds.patience) - 1
+            return frozenset(quiet_channels(facts, one.id, few))
     return frozenset()
 
 

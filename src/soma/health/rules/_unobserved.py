@@ -50,6 +50,8 @@ def unobserved(facts: Facts) -> list[Finding]:
 
 def _why(facts: Facts, unit: Unit) -> str | None:
     """Return what keeps a unit from being judged; None: nothing does."""
+    if unit.weights_of is not None:
+        return None
     if unit.unobserved is not None:
         return shortened(printable(unit.unobserved), _LONGEST)
     if not facts.steps:
@@ -61,7 +63,9 @@ def _why(facts: Facts, unit: Unit) -> str | None:
         return "no output gradient" if facts.called(unit.id) else "used by its weights alone"
     if unit.trainable or output:
         return None
-    return "no output" if facts.called(unit.id) else "not called"
+    if facts.called(unit.id):
+        return "no output"
+    return "not called" if unit.parameters else None  # what has no weights is not missed
 
 
 def _finding(facts: Facts, unit: Unit, why: str) -> Finding:

@@ -8,11 +8,9 @@ from soma.health._family import by_order, contains
 from soma.health._finding import Finding
 from soma.health._numbers import Unit, UnitId
 from soma.health._words import named, number, quoted, several, ticked
+from soma.health.rules._opening import is_done, opens
 
 _OWN_LOSS = 30.0  # a container that loses so much of the gradient inside is where it is lost
-_OPENS = 1e-2  # times the line, from which on a branch that started at 0 is let to open
-_GROWS = 2.0  # times as much arrives late in the run as early, while it does
-_FEW = 8  # steps that say nothing about that yet
 _PASSES_ON = 3.0  # and one that loses less than this passes on what it gets
 
 EXPLANATION = Explanation(
@@ -28,7 +26,10 @@ EXPLANATION = Explanation(
     "that is why there are two. Modules that only pass on to others what a container after them "
     "has lost are named in the finding at that container. A branch that begins multiplied by 0, as "
     "in ReZero, is let to open: its gradient was exactly 0 in the first step, and grows, or has "
-    "been above the line.",
+    "been above the line. So are modules beside a way that the gradient takes to those above "
+    "them, as queries and keys whose weights begin small, once four times as much has arrived "
+    "as at first, beside what goes that way. What got its share until the loss was gone has done "
+    "its work.",
     thresholds=("vanishing", "vanishing_product", "patience"),
     source="Hochreiter 1991; Bengio, Simard, Frasconi 1994; Glorot and Bengio 2010.",
     helps=(
@@ -68,19 +69,11 @@ def _never(facts: Facts, unit: Unit) -> bool:
 def _is_low(facts: Facts, unit: Unit) -> bool:
     limits = facts.thresholds
     ratio, product = facts.share(unit.id), _product(facts, unit)
-    if ratio is None or ratio >= limits.vanishing or _opens(facts, unit, ratio):
+    if ratio is None or ratio >= limits.vanishing:
         return False
-    return product is None or product < limits.vanishing_product
-
-
-def _opens(facts: Facts, unit: Unit, ratio: float) -> bool:
-    """Is it behind a factor that started at 0 and is learnt, so that its share grows from 0?"""
-    limit, shares = facts.thresholds.vanishing, [value for _, value in facts.gradients(unit.id)]
-    some = [value for value in shares if value > 0]
-    if not some or shares[0] != 0 or ratio < _OPENS * limit:
+    if product is not None and product >= limits.vanishing_product:
         return False
-    early = middle(some[: max(len(some) // 4, 1)]) or 0.0
-    return len(some) < _FEW or max(some) >= limit or ratio >= _GROWS * early
+    return not opens(facts, unit, ratio) and not is_done(facts, unit)
 
 
 def _product(facts: Facts, unit: Unit) -> float | None:

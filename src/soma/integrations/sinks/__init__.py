@@ -1,7 +1,6 @@
-"""Sinks: they take runs to other tools, while a run goes on or from its directory afterwards.
+"""Sinks take runs to other tools: live with `track_run(..., sinks=[...])`, later with `export_run`.
 
-`soma.track_run(..., sinks=[...])` feeds them live, `export_run` later. A sink of your own derives
-from `soma.tracking.Sink`; `_csv.py` is the shortest one here.
+A sink of your own derives from `soma.tracking.Sink`; `_csv.py` is the shortest example.
 """
 
 from soma.integrations.sinks._csv import CsvSink

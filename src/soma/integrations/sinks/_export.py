@@ -1,4 +1,4 @@
-"""Takes a run to another tool from its directory alone, during it or long after."""
+"""`export_run`: takes a run to another tool from its directory, during the run or long after."""
 
 from os import PathLike
 
@@ -8,10 +8,10 @@ from soma.tracking import RunRecord, Sink, tell
 
 
 def export_run(folder: str | PathLike[str], sink: Sink) -> int:
-    """Hand all that a run's directory holds to a sink, and return how many points that were.
+    """Hand a run's whole directory to a sink, and return how many points there were.
 
-    `sink.where` says where they went. A run that was killed is handed over as far as it got, and
-    one that goes on as far as it is.
+    `sink.where` says where they went. Of a run that was killed, or that still goes on, the sink
+    gets what is written so far.
 
     >>> from tempfile import mkdtemp
     >>> import soma
@@ -23,7 +23,7 @@ def export_run(folder: str | PathLike[str], sink: Sink) -> int:
 
     Raises:
         UnknownRun: there is no such directory.
-        NotRecorded: the directory does not tell what the run was, or how it stands.
+        NotRecorded: the run's manifest or its status cannot be read.
     """
     record = RunRecord(folder)
     standing = record.standing()

@@ -1,4 +1,4 @@
-"""Runs in MLflow, by its client: which run of the user is active stays as it is."""
+"""Runs in MLflow, through its client: the user's active run stays the active one."""
 
 import os
 import posixpath
@@ -11,10 +11,10 @@ from sys import float_info
 from typing import Any
 
 from soma._extras import require
-from soma.integrations.sinks._names import allowed, flat, plain_id, title, told
+from soma.integrations.sinks._names import allowed, findings_text, flat, plain_id, title
 from soma.tracking import Manifest, Point, Sink, Standing
 
-_ID = "soma.run_id"  # the tag that names the run of ours
+_ID = "soma.run_id"  # the tag that holds our id of the run
 _REFUSED = re.compile(r"[^\w\-. :/]")
 _LONGEST_NAME = 250
 _LONGEST_PARAM = 6000
@@ -32,14 +32,14 @@ _Mark = tuple[int, int, str]  # step, time, value
 class MLflowSink(Sink):
     """Writes each run to MLflow: params, metrics, tags, and what an audit flagged as a tag.
 
-    Made inside `with mlflow.start_run():` it adds to that run, which its owner ends. Otherwise it
-    makes a run, or goes on with the one that has the same `soma.run_id`: exporting twice adds
-    nothing. MLflow takes some characters only, and 250 of them; other names get `_` for the rest
-    and a mark at their end. Its databases keep infinity as the largest float.
+    A sink made inside `with mlflow.start_run():` adds to that run and leaves it open. Otherwise it
+    creates a run, or continues the one with the same `soma.run_id`: exporting twice adds nothing.
+    In names, characters that MLflow refuses become `_`; a changed or long name ends in a hash, 250
+    characters at most. MLflow's databases keep infinity as the largest float.
 
     Args:
-        uri: where MLflow keeps runs, as `"sqlite:///mlflow.db"`; by default where it does anyway.
-        experiment: made if it is not there; by default `$MLFLOW_EXPERIMENT_NAME` or `Default`.
+        uri: where MLflow keeps runs, such as `"sqlite:///mlflow.db"`; its own default otherwise.
+        experiment: created if it does not exist; by default `$MLFLOW_EXPERIMENT_NAME` or `Default`.
 
     Raises:
         MissingExtra: MLflow is not installed.
@@ -56,11 +56,11 @@ class MLflowSink(Sink):
         self._active: str | None = None if active is None else active.info.run_id
 
     def start(self, run: Manifest) -> None:
-        """Find or make the run, and give it the params that it has not yet."""
-        # Not before: it opens a database, or asks a server.
+        """Find or create the run, and add the params that it does not have yet."""
+        # Not in the constructor: this opens a database, or asks a server.
         self._client: Any = self._new_client(tracking_uri=self._uri)
         self._began = run.created_at
-        self._kept: dict[str, Counter[_Mark]] = {}
+        self._existing: dict[str, Counter[_Mark]] = {}
         found = self._find(run)
         self._is_new = found is None
         self._id = self._create(run) if found is None else found
@@ -82,16 +82,16 @@ class MLflowSink(Sink):
             self._client.set_tag(self._id, tag, _cut(text, _LONGEST_TAG))
 
     def points(self, points: Sequence[Point]) -> None:
-        """Add points, but those that the run has already."""
+        """Add the points that the run does not have yet."""
         metrics = [metric for point in points if (metric := self._metric(point)) is not None]
         self._client.log_batch(self._id, metrics=metrics)  # it takes a thousand
 
     def findings(self, flags: Sequence[Mapping[str, Any]]) -> None:
-        """Keep what was flagged as the tag `soma.findings`."""
-        self._client.set_tag(self._id, "soma.findings", told(flags, _LONGEST_TAG))
+        """Set the tag `soma.findings` to what was flagged."""
+        self._client.set_tag(self._id, "soma.findings", findings_text(flags, _LONGEST_TAG))
 
     def close(self, standing: Standing) -> None:
-        """End the run, unless it is its owner's or still goes on."""
+        """End the run, unless the user started it or it still goes on."""
         if standing.error:
             self._client.set_tag(self._id, "soma.error", _cut(standing.error, _LONGEST_TAG))
         status = _STATUS.get(standing.state)
@@ -127,19 +127,21 @@ class MLflowSink(Sink):
     def _metric(self, point: Point) -> Any:
         name = _name(point.name)
         time = int((self._began + point.time) * 1000)
-        kept = self._kept_of(name)
+        existing = self._existing_points(name)
         mark = _mark(point.step, time, point.value)
-        if kept[mark]:
-            kept[mark] -= 1
+        if existing[mark]:
+            existing[mark] -= 1
             return None
         return self._entities.Metric(name, point.value, time, point.step)
 
-    def _kept_of(self, name: str) -> Counter[_Mark]:
-        """Return which points the run has under a name, asked for once."""
-        if name not in self._kept:
+    def _existing_points(self, name: str) -> Counter[_Mark]:
+        """Return the points that the run already has under a name; MLflow is asked once."""
+        if name not in self._existing:
             found = [] if self._is_new else self._client.get_metric_history(self._id, name)
-            self._kept[name] = Counter(_mark(one.step, one.timestamp, one.value) for one in found)
-        return self._kept[name]
+            self._existing[name] = Counter(
+                _mark(one.step, one.timestamp, one.value) for one in found
+            )
+        return self._existing[name]
 
 
 def _mark(step: int, time: int, value: float) -> _Mark:

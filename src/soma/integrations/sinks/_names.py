@@ -1,4 +1,4 @@
-"""What people named, as tools take it: names, params, findings."""
+"""Names, params and findings in the forms that other tools accept."""
 
 import json
 import re
@@ -9,21 +9,21 @@ from typing import Any
 from soma.draw import printable, shortened
 from soma.tracking import Manifest, numbers_out
 
-_MARK = 8  # hexadecimal digits
+_HASH_LENGTH = 8  # hexadecimal digits
 _NOT_PLAIN = re.compile(r"[^A-Za-z0-9_-]")
 _LONGEST_ID = 64
 
 
 def allowed(name: str, refused: re.Pattern[str], longest: int) -> str:
-    """Return a name with `_` for what a tool refuses; a name that is fine as it is.
+    """Return a name that a tool accepts: `_` stands for each character that it refuses.
 
-    One that had to be changed ends in a mark of what it was, so that two names stay two.
+    A changed name ends in a hash of the original, so that two names stay two.
     """
     clean = refused.sub("_", name)
     if clean == name and 0 < len(name) <= longest:
         return name
-    mark = blake2b(name.encode("utf-8", "replace"), digest_size=_MARK // 2).hexdigest()
-    return f"{clean[: longest - _MARK - 1]}-{mark}"
+    mark = blake2b(name.encode("utf-8", "replace"), digest_size=_HASH_LENGTH // 2).hexdigest()
+    return f"{clean[: longest - _HASH_LENGTH - 1]}-{mark}"
 
 
 def plain_id(run: Manifest) -> str:
@@ -32,7 +32,7 @@ def plain_id(run: Manifest) -> str:
 
 
 def flat(params: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
-    """Give params by name, those in mappings as `outer.inner`; lists as their JSON."""
+    """Yield params by name, nested ones as `outer.inner`, lists as JSON."""
     for name, value in params.items():
         if isinstance(value, Mapping) and value:
             yield from flat(value, f"{before}{name}.")
@@ -42,8 +42,8 @@ def flat(params: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any
             yield f"{before}{name}", value
 
 
-def told(flags: Sequence[Mapping[str, Any]], most: int) -> str:
-    """Return findings as a text of a line each, `most` characters at most."""
+def findings_text(flags: Sequence[Mapping[str, Any]], most: int) -> str:
+    """Return findings as text, one on each line, cut to `most` characters."""
     lines = [
         printable(f"{flag.get('node_id')}: {flag.get('flag')}: {flag.get('why')}") for flag in flags
     ]
@@ -52,5 +52,5 @@ def told(flags: Sequence[Mapping[str, Any]], most: int) -> str:
 
 
 def title(text: str, most: int) -> str:
-    """Return a name for people, on one line, `most` columns at most."""
+    """Return a name for people on one line, cut to `most` columns."""
     return shortened(printable(text), most)

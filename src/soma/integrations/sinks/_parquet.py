@@ -27,12 +27,12 @@ class ParquetSink(Sink):
         self._folder = Path(fspath(folder)).absolute()
 
     def start(self, run: Manifest) -> None:
-        """Begin with no points, in a folder that can be made."""
+        """Begin a run without points, and make the folder."""
         make_folder(str(self._folder))
         self._run = run.id
         self._path = below(self._folder, f"{run.id}.parquet")
         self.where = str(self._path)
-        self._codes: dict[str, int] = {}  # a name stands once, and its number at each point
+        self._codes: dict[str, int] = {}  # each name once; points hold its number
         self._names = array("i")
         self._steps = array("q")
         self._values = array("d")
@@ -47,7 +47,7 @@ class ParquetSink(Sink):
             self._times.append(time)
 
     def close(self, standing: Standing) -> None:
-        """Write the file, whole."""
+        """Write the whole file."""
         arrow = self._arrow
         text = arrow.string()
         names = arrow.DictionaryArray.from_arrays(

@@ -1,4 +1,4 @@
-"""Runs in TensorBoard, written by its own record writer: no torch, no TensorFlow."""
+"""Runs in TensorBoard, written by its own record writer: without torch or TensorFlow."""
 
 import io
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,7 +9,7 @@ from typing import Any
 from soma._extras import require
 from soma.draw import printable
 from soma.files import below, make_folder
-from soma.integrations.sinks._names import flat, told
+from soma.integrations.sinks._names import findings_text, flat
 from soma.integrations.sinks._run_file import RunFile
 from soma.tracking import Manifest, Point, Sink, Standing
 
@@ -36,7 +36,7 @@ class TensorBoardSink(Sink):
         self._folder = Path(fspath(folder)).absolute()
 
     def start(self, run: Manifest) -> None:
-        """Begin the file of a run with what it was started as."""
+        """Begin the file of a run with its name, kind, tags and params."""
         folder = below(self._folder, run.id)
         make_folder(str(folder))
         self.where = str(folder)
@@ -53,12 +53,12 @@ class TensorBoardSink(Sink):
         self._append(map(self._scalar, points))
 
     def findings(self, flags: Sequence[Mapping[str, Any]]) -> None:
-        """Add what was flagged as a text."""
-        text = "\n\n".join(told(flags, _LONGEST).splitlines())
+        """Add a text of what was flagged."""
+        text = "\n\n".join(findings_text(flags, _LONGEST).splitlines())
         self._append([self._of([self._text("findings", text)], self._began)])
 
     def close(self, standing: Standing) -> None:
-        """Say how the run ended, to the table of hyperparameters."""
+        """Write how the run ended, which the table of hyperparameters shows."""
         if standing.state == "running":
             return
         hparams = "tensorboard.plugins.hparams"

@@ -1,4 +1,4 @@
-"""Runs in Weights & Biases, on disk alone unless asked: `wandb sync` sends them later."""
+"""Runs in Weights & Biases, on disk only by default: `wandb sync` sends them later."""
 
 import os
 import re
@@ -10,11 +10,11 @@ from typing import Any, Literal
 
 from soma._extras import require
 from soma.files import make_folder
-from soma.integrations.sinks._names import allowed, flat, plain_id, title, told
+from soma.integrations.sinks._names import allowed, findings_text, flat, plain_id, title
 from soma.tracking import Manifest, Point, Sink, Standing
 
 _REPORTING = "WANDB_ERROR_REPORTING"  # W&B reports on itself, over the network, offline too
-_STEP = "soma_step"  # W&B counts rows itself; ours come in any order, for each name anew
+_STEP = "soma_step"  # W&B's own step only grows; ours begins again with each name
 _PREFIX = "soma-"
 _REFUSED = re.compile(r"[^\w\-. :/]")
 _LONGEST_NAME = 250
@@ -26,13 +26,13 @@ _LONGEST_TEXT = 10_000
 class WandbSink(Sink):
     """Writes each run as an offline run of W&B: config, history over `soma_step`, summary.
 
-    Made while `wandb.run` is active it adds to that run, which its owner finishes. Otherwise each
-    run gets one of its own, below `<folder>/wandb`, with our id; an earlier one of that id is
-    replaced. Names get `_` for characters that W&B stumbles over, and a mark at their end.
+    A sink made while `wandb.run` is active adds to that run and leaves it open. Otherwise each run
+    becomes one below `<folder>/wandb`, with the same id, and replaces an earlier one of that id. In
+    names, characters that W&B cannot take become `_`; a changed name ends in a hash.
 
     Args:
-        mode: `"offline"` asks nothing of the network, and for that turns off W&B's reports on
-            itself where `$WANDB_ERROR_REPORTING` says nothing; `"online"` sends the run at once.
+        mode: `"offline"` uses no network, and so turns off W&B's error reports unless
+            `$WANDB_ERROR_REPORTING` is set; `"online"` sends the run at once.
 
     Raises:
         MissingExtra: W&B is not installed.
@@ -52,7 +52,7 @@ class WandbSink(Sink):
         self._active: Any = self._wandb.run
 
     def start(self, run: Manifest) -> None:
-        """Begin a run of W&B, or go on with the active one."""
+        """Begin a run of W&B, or continue the active one."""
         self._began = run.created_at
         self._defined: set[str] = set()
         # W&B adds a number to the folder's name where two begin in one second.
@@ -62,12 +62,12 @@ class WandbSink(Sink):
         known = self._run.config
         config = {name: value for name, value in flat(run.params) if name not in known}
         config |= {"soma_kind": run.kind, "soma_run": run.id}
-        # A run of the user's may have taken another one of ours before.
+        # The user's run may have taken an earlier run of ours, with other values.
         self._run.config.update(config, allow_val_change=True)
         self.where = str(Path(self._run.dir).parent)
 
     def points(self, points: Sequence[Point]) -> None:
-        """Add a row for each stretch of points of one step."""
+        """Add a row for each sequence of points with the same step."""
         row: dict[str, float] = {}
         for point in points:
             name = _name(point.name)
@@ -84,10 +84,10 @@ class WandbSink(Sink):
 
     def findings(self, flags: Sequence[Mapping[str, Any]]) -> None:
         """Keep what was flagged in the summary, as `soma_findings`."""
-        self._run.summary["soma_findings"] = told(flags, _LONGEST_TEXT)
+        self._run.summary["soma_findings"] = findings_text(flags, _LONGEST_TEXT)
 
     def close(self, standing: Standing) -> None:
-        """Finish the run, unless it is its owner's."""
+        """Finish the run, unless the user started it."""
         self._run.summary["soma_state"] = standing.state
         if standing.error:
             self._run.summary["soma_error"] = standing.error[:_LONGEST_TEXT]

@@ -43,7 +43,7 @@ def chain(cache: object, **options: object) -> Graph:
     return g
 
 
-def test_a_known_way_reads_the_leaf_alone() -> None:
+def test_a_shortcut_reads_the_leaf_alone() -> None:
     """The third run of one input asks the store for one record."""
     store = MemoryStore()
     g = chain(store)
@@ -53,7 +53,7 @@ def test_a_known_way_reads_the_leaf_alone() -> None:
     assert store.counts.hits - asked == 1
 
 
-def test_another_attribute_leaves_the_way() -> None:
+def test_another_attribute_takes_no_shortcut() -> None:
     """An attribute set between two runs is computed with."""
     g = chain("memory")
     g.filter("add_2").by = 10
@@ -61,7 +61,7 @@ def test_another_attribute_leaves_the_way() -> None:
     assert g.forward(1) == 15
 
 
-def test_a_node_that_says_it_draws_leaves_the_way() -> None:
+def test_a_node_that_says_it_draws_takes_no_shortcut() -> None:
     """`_deterministic = False`, said of one object, is heeded at the next run."""
     g = chain("memory")
     before = Add.calls
@@ -72,7 +72,7 @@ def test_a_node_that_says_it_draws_leaves_the_way() -> None:
 
 
 def test_what_is_gone_is_computed_again(tmp_path: Path) -> None:
-    """A way whose end was deleted is walked again."""
+    """A shortcut to an answer that was deleted is not taken."""
     g = chain(tmp_path)
     rmtree(tmp_path / "records")
     before = Add.calls
@@ -81,7 +81,7 @@ def test_what_is_gone_is_computed_again(tmp_path: Path) -> None:
     assert Add.calls == before + 3
 
 
-def test_each_seed_has_its_way() -> None:
+def test_each_seed_has_its_shortcut() -> None:
     """Two seeds give two answers, both when they are new and when they are known."""
     g = Graph.somatize(Noise(), cache="memory")
     answers = [[g.forward(0, seed=seed) for seed in (1, 2)] for _ in range(3)]
@@ -90,7 +90,7 @@ def test_each_seed_has_its_way() -> None:
     assert answers[0][0] != answers[0][1]
 
 
-def test_settings_of_torch_have_their_ways() -> None:
+def test_settings_of_torch_have_their_shortcuts() -> None:
     """An answer given under another default dtype is another answer."""
     g = chain("memory")
     before = Add.calls
@@ -104,7 +104,7 @@ def test_settings_of_torch_have_their_ways() -> None:
 
 
 def test_two_leaves_come_by_name() -> None:
-    """A known way to several leaves gives them all, each of its own."""
+    """A shortcut to several leaves gives the answer of each."""
     g = Graph.somatize(Add(by=1) >> (Add(by=2) | Add(by=3)), cache="memory")
     first = [g.forward(torch.zeros(2)) for _ in range(3)][-1]
     first["add_2"].fill_(9)
@@ -112,7 +112,7 @@ def test_two_leaves_come_by_name() -> None:
     assert g.forward(torch.zeros(2))["add_2"].tolist() == [3, 3]
 
 
-def test_a_state_set_by_hand_leaves_the_way() -> None:
+def test_a_state_set_by_hand_takes_no_shortcut() -> None:
     """`set_node_state` between two runs is computed with."""
 
     class Shift(Filter):
