@@ -10,7 +10,7 @@ from soma import _extras, errors
 from soma.core import Filter, FilterKind, FilterMeta, Inputs, StreamMode
 
 if TYPE_CHECKING:
-    from soma import cache
+    from soma import cache, distributed
     from soma.audit import AuditScope, ChannelConfig, audit_modules
     from soma.compiler import CompileMode, Compiler, ExecutionPlan
     from soma.core import Diagnostic, apply_params, search, search_space
@@ -66,6 +66,7 @@ __all__ = [
     "as_estimator",
     "audit_modules",
     "cache",
+    "distributed",
     "errors",
     "explain",
     "preflight",
@@ -79,8 +80,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    if name == "cache":
-        return _extras.require("soma.cache", extra="all")
+    if name in ("cache", "distributed"):
+        return _extras.require(f"soma.{name}", extra="all")
     if name not in _LATE:
         raise AttributeError(f"module 'soma' has no attribute {name!r}")
     return getattr(_extras.require(_LATE[name], extra="torch"), name)

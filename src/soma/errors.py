@@ -3,6 +3,7 @@
     SomaError
     ├── NotAFilter (TypeError)            something that is no filter in an expression
     ├── InvalidNodeId (ValueError)        an id that is taken or not allowed
+    ├── InvalidTarget (ValueError)        a name that no worker can have
     ├── UnknownNode (LookupError)         a node id that this graph does not have
     ├── CompileError (ValueError)         a graph that cannot run; holds all its diagnostics
     ├── NotFitted (RuntimeError)          a node that needs `fit` first
@@ -21,6 +22,12 @@
     ├── UnknownRun (LookupError)          a run directory that is not there
     ├── RunNotWritten (OSError)           a run directory that does not take what is logged
     ├── NotRecorded (LookupError)         something that the record of a run does not hold
+    ├── WorkerUnavailable (LookupError)   a worker that is not there, or not to be had
+    ├── WorkerMismatch (RuntimeError)     a worker with other versions
+    ├── WorkerLost (ConnectionError)      a worker that is gone
+    │   └── WorkerTimeout (TimeoutError)  or that did not answer in time
+    ├── RemoteFailure (RuntimeError)      an exception on a worker
+    ├── TornStep (RuntimeError)           a step that not all workers have taken
     ├── CheckpointError (ValueError)      a bundle that cannot be read, or a graph that fits in none
     └── MissingExtra (ImportError)        an optional library that is not installed
 
@@ -51,6 +58,7 @@ __all__ = [
     "InvalidMeasurements",
     "InvalidNodeId",
     "InvalidOutput",
+    "InvalidTarget",
     "InvalidThreshold",
     "MissingExtra",
     "ModeError",
@@ -59,15 +67,21 @@ __all__ = [
     "NotFitted",
     "NotMaterialized",
     "NotRecorded",
+    "RemoteFailure",
     "RunNotWritten",
     "SinkWarning",
     "SomaError",
     "SomaWarning",
+    "TornStep",
     "TrainingLost",
     "UnknownFlag",
     "UnknownNode",
     "UnknownRun",
     "UntrainedWarning",
+    "WorkerLost",
+    "WorkerMismatch",
+    "WorkerTimeout",
+    "WorkerUnavailable",
     "did_you_mean",
     "listing",
 ]
@@ -83,6 +97,10 @@ class NotAFilter(SomaError, TypeError):
 
 class InvalidNodeId(SomaError, ValueError):
     """A node id is already taken, or holds characters that ids refuse."""
+
+
+class InvalidTarget(SomaError, ValueError):
+    """A filter was placed where no worker can be."""
 
 
 class UnknownNode(SomaError, LookupError):
@@ -151,6 +169,30 @@ class RunNotWritten(SomaError, OSError):
 
 class NotRecorded(SomaError, LookupError):
     """Something was asked of a run that its record does not hold."""
+
+
+class WorkerUnavailable(SomaError, LookupError):
+    """A worker was asked for that is not there, or cannot be had."""
+
+
+class WorkerMismatch(SomaError, RuntimeError):
+    """A worker has other versions than the program that needs it."""
+
+
+class WorkerLost(SomaError, ConnectionError):
+    """A worker is gone, and with it what it held."""
+
+
+class WorkerTimeout(WorkerLost, TimeoutError):
+    """A worker did not answer in time."""
+
+
+class RemoteFailure(SomaError, RuntimeError):
+    """A filter raised an exception on a worker; the message holds it, with its trace."""
+
+
+class TornStep(SomaError, RuntimeError):
+    """Some workers may have taken an optimizer's step and others not."""
 
 
 class CheckpointError(SomaError, ValueError):

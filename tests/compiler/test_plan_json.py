@@ -84,8 +84,9 @@ CHANGES: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     "order": (lambda plan: plan["order"].pop(), "each node of the tree once"),
     "order-type": (lambda plan: plan["order"].append(3), "order[6] is 3; a string"),
     "turned": (lambda plan: plan["order"].reverse(), "a node that ran before is wanted"),
-    "kind": (lambda plan: plan["root"].update(kind="remote"), "root.kind is 'remote'"),
+    "kind": (lambda plan: plan["root"].update(kind="distant"), "root.kind is 'distant'"),
     "kind-type": (lambda plan: plan["root"].update(kind=[1]), "root.kind is [1]"),
+    "target": (lambda plan: plan["root"].update(kind="remote"), "kind, target, parts and nothing"),
     "free": (lambda plan: plan["root"].update(kind="parallel"), "a node that ran before is wanted"),
     "parts": (lambda plan: plan["root"].update(parts="ab"), "root.parts is 'ab'; a list"),
     "twice": (

@@ -11,6 +11,7 @@ from soma.cli._export import export
 from soma.cli._judge import judge
 from soma.cli._report import report
 from soma.cli._runs import check, graph, runs
+from soma.cli._worker import worker
 
 
 @click.group(
@@ -30,4 +31,5 @@ main.add_command(report)
 main.add_command(judge)
 main.add_command(compare)
 main.add_command(check)
+main.add_command(worker)
 main.add_command(export)

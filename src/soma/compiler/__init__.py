@@ -7,7 +7,7 @@ from soma.compiler._compiler import Compiler, HasTopology
 from soma.compiler._graph_text import graph_text
 from soma.compiler._labels import boxed, node_labels
 from soma.compiler._mode import CompileMode
-from soma.compiler._parts import Composite, Empty, Execute, Parallel, Part, Sequence
+from soma.compiler._parts import Composite, Empty, Execute, Parallel, Part, Remote, Sequence
 from soma.compiler._plan import ExecutionPlan
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "HasTopology",
     "Parallel",
     "Part",
+    "Remote",
     "Sequence",
     "boxed",
     "graph_text",

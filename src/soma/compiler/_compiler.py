@@ -10,7 +10,7 @@ from typing import Protocol
 from soma.compiler._arrange import arranged
 from soma.compiler._facts import Facts
 from soma.compiler._mode import CompileMode
-from soma.compiler._parts import Execute
+from soma.compiler._parts import Execute, placed
 from soma.compiler._plan import ExecutionPlan
 from soma.compiler._stretch import with_stretches
 from soma.compiler.checks import ERRORS, REMARKS, gradient
@@ -68,8 +68,13 @@ class Compiler:
             )
             for node in facts.wiring.order
         ]
+        targets = {
+            node.id: node.target
+            for node in facts.topology.nodes.values()
+            if node.target is not None
+        }
         return ExecutionPlan(
-            with_stretches(arranged(steps)),
+            placed(with_stretches(arranged(steps)), targets),
             mode,
             tuple(sorted(remarks, key=lambda one: one.position or 0)),
             facts.wiring.order,

@@ -61,8 +61,10 @@ class _Drawing:
 
     def label(self, step: Execute, above: set[NodeId]) -> str:
         """Return a node's id, with its class and inputs where these do not go without saying."""
-        name = type(self.topology.nodes[step.node].filter).__name__
+        node = self.topology.nodes[step.node]
+        name = type(node.filter).__name__
         plain = re.sub(r"_\d+$", "", step.node)
         told = step.node if plain == snake_case(name) else f"{step.node} ({name})"
+        told = told if node.target is None else f"{told} on {node.target}"
         known = not step.inputs or set(step.inputs) == above
         return told if known else f"{told} ← {', '.join(step.inputs)}"

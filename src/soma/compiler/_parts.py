@@ -3,8 +3,8 @@
 `_arrange.py` grows one from the steps of a graph; `_plan.py` holds it.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from soma.core import NodeId
 
@@ -46,11 +46,19 @@ class Composite:
 
 
 @dataclass(frozen=True, slots=True)
+class Remote:
+    """Run the parts on the worker named `target`."""
+
+    target: str
+    parts: tuple["Part", ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Empty:
     """Nothing to run."""
 
 
-Part = Execute | Sequence | Parallel | Composite | Empty
+Part = Execute | Sequence | Parallel | Composite | Remote | Empty
 
 
 def executes(part: Part) -> Iterator[Execute]:
@@ -62,3 +70,13 @@ def executes(part: Part) -> Iterator[Execute]:
             yield part
         elif not isinstance(part, Empty):
             pending += reversed(part.parts)
+
+
+def placed(part: Part, targets: Mapping[NodeId, str]) -> Part:
+    """Return the tree with every node that has a target in a `Remote`; its depth is bounded."""
+    if isinstance(part, Execute):
+        target = targets.get(part.node)
+        return part if target is None else Remote(target, (part,))
+    if isinstance(part, Empty) or not targets:
+        return part
+    return replace(part, parts=tuple(placed(one, targets) for one in part.parts))

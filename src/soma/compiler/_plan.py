@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from soma.compiler._mode import CompileMode
-from soma.compiler._parts import Empty, Execute, Part, executes
+from soma.compiler._parts import Empty, Execute, Part, Remote, executes
 from soma.compiler._plan_json import read, written
 from soma.compiler._plan_picture import plan_svg
 from soma.core import Diagnostic, NodeId
@@ -69,4 +69,5 @@ def _drawn(part: Part, *, with_reasons: bool) -> Tree:
     if isinstance(part, Empty):
         return Tree("Empty")
     inner = tuple(_drawn(one, with_reasons=with_reasons) for one in part.parts)
-    return Tree(type(part).__name__, inner)
+    name = type(part).__name__
+    return Tree(f"{name} on {part.target}" if isinstance(part, Remote) else name, inner)

@@ -5,7 +5,16 @@ import json
 from soma.compiler._diagnostic_json import diagnostic_in, diagnostic_out
 from soma.compiler._json_fields import fields, many, require, text, text_or_none, truth
 from soma.compiler._mode import CompileMode
-from soma.compiler._parts import Composite, Empty, Execute, Parallel, Part, Sequence, executes
+from soma.compiler._parts import (
+    Composite,
+    Empty,
+    Execute,
+    Parallel,
+    Part,
+    Remote,
+    Sequence,
+    executes,
+)
 from soma.core import Diagnostic, NodeId
 
 _FORMAT = 1
@@ -69,7 +78,10 @@ def _part_out(part: Part) -> dict[str, object]:
         }
     if isinstance(part, Empty):
         return {"kind": "empty"}
-    return {"kind": type(part).__name__.lower(), "parts": [_part_out(one) for one in part.parts]}
+    parts = [_part_out(one) for one in part.parts]
+    if isinstance(part, Remote):
+        return {"kind": "remote", "target": part.target, "parts": parts}
+    return {"kind": type(part).__name__.lower(), "parts": parts}
 
 
 def _part_in(value: object, where: str, depth: int) -> Part:
@@ -88,12 +100,19 @@ def _part_in(value: object, where: str, depth: int) -> Part:
             truth(differentiable, f"{where}.differentiable"),
             text_or_none(uncached, f"{where}.uncached"),
         )
+
+    def part_in(one: object, at: str) -> Part:
+        return _part_in(one, at, depth + 1)
+
+    if kind == "remote":
+        _, target, parts = fields(value, where, "kind", "target", "parts")
+        return Remote(text(target, f"{where}.target"), many(parts, f"{where}.parts", part_in))
     holder = _HOLDERS.get(kind) if isinstance(kind, str) else None
     if holder is None:
-        wanted = f"one of {', '.join(['execute', 'empty', *_HOLDERS])}"
+        wanted = f"one of {', '.join(['execute', 'empty', 'remote', *_HOLDERS])}"
         raise ValueError(f"this is no plan: {where}.kind is {kind!r:.80}; {wanted} is wanted.")
     _, parts = fields(value, where, "kind", "parts")
-    return holder(many(parts, f"{where}.parts", lambda one, at: _part_in(one, at, depth + 1)))
+    return holder(many(parts, f"{where}.parts", part_in))
 
 
 def _check_order(root: Part, order: tuple[NodeId, ...]) -> None:

@@ -20,7 +20,15 @@ from soma.core._event import (
     TrainingStarted,
     Watcher,
 )
-from soma.core._expression import Chain, Composable, Expression, Fork, as_composable
+from soma.core._expression import (
+    Chain,
+    Composable,
+    Expression,
+    Fork,
+    Placed,
+    as_composable,
+    checked_target,
+)
 from soma.core._filter import (
     Arguments,
     Filter,
@@ -68,6 +76,7 @@ __all__ = [
     "NodeId",
     "NodeStarted",
     "Phase",
+    "Placed",
     "Range",
     "SearchSpace",
     "Searchable",
@@ -82,6 +91,7 @@ __all__ = [
     "Wiring",
     "apply_params",
     "as_composable",
+    "checked_target",
     "has_module",
     "needs_fit",
     "parameters_of",

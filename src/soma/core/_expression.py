@@ -4,11 +4,13 @@ Building one is constant work per operator, so long chains stay cheap; the tree 
 flattened once, by `_topology.py`, which is the next file on the path.
 """
 
+import re
 from collections.abc import Sequence
 
-from soma.errors import NotAFilter
+from soma.errors import InvalidTarget, NotAFilter
 
 _SPELLED = 50  # words, operators and brackets of a `repr`
+_TARGET = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
 class Composable:
@@ -79,6 +81,19 @@ class Fork(Expression):
         return _spelled(self)
 
 
+class Placed(Expression):
+    """A filter in an expression, and the worker that it runs on."""
+
+    __slots__ = ("filter", "target")
+
+    def __init__(self, filter: Expression, target: str) -> None:
+        self.filter = filter
+        self.target = checked_target(target)
+
+    def __repr__(self) -> str:
+        return f"{self.filter!r}.at({self.target!r})"
+
+
 class Foreign(Composable):
     """An estimator of scikit-learn in an expression; the graph makes a filter of it."""
 
@@ -89,6 +104,21 @@ class Foreign(Composable):
 
     def __repr__(self) -> str:
         return " ".join(repr(self.value).split())
+
+
+def checked_target(target: object) -> str:
+    """Return the name of a worker, if it may be one.
+
+    Raises:
+        InvalidTarget: it is none.
+    """
+    # It names a file and a peer of torch RPC, which takes no other characters.
+    if isinstance(target, str) and _TARGET.fullmatch(target):
+        return target
+    raise InvalidTarget(
+        f"a filter was placed at {target!r}; the name of a worker is wanted, as `soma worker "
+        "--name` gives it: up to 64 of the letters a to z, digits, `_` and `-`."
+    )
 
 
 def as_composable(value: object, where: str) -> Composable:

@@ -12,7 +12,7 @@ from reprlib import recursive_repr
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
-from soma.core._expression import Expression
+from soma.core._expression import Expression, Placed
 from soma.core._space import Space, searched_values, spaces_of
 from soma.core._space_declared import Declared
 from soma.draw import printable
@@ -145,6 +145,14 @@ class Filter(Expression):
             f"{listing(given) or 'no keywords'}.{did_you_mean(name, given)} Keywords become "
             f"attributes: `{type(self).__name__}({name}=...)`."
         )
+
+    def at(self, target: str) -> Placed:
+        """Return this filter, to be run on the worker named `target`.
+
+        Raises:
+            InvalidTarget: no worker can have this name.
+        """
+        return Placed(self, target)
 
     def fit(self, x: object, y: object = None) -> object:
         """Return the state that `forward` will get. The default learns nothing.

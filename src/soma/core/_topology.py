@@ -7,13 +7,20 @@ the links leave a choice.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 
-from soma.core._expression import Chain, Composable, Foreign, Fork
+from soma.core._expression import (
+    Chain,
+    Composable,
+    Foreign,
+    Fork,
+    Placed,
+    checked_target,
+)
 from soma.core._filter import Filter
 from soma.draw import printable
-from soma.errors import InvalidNodeId, NotAFilter, UnknownNode, did_you_mean, listing
+from soma.errors import InvalidNodeId, InvalidTarget, NotAFilter, UnknownNode, did_you_mean, listing
 
 NodeId = str
 Link = tuple[NodeId, NodeId]
@@ -21,10 +28,11 @@ Link = tuple[NodeId, NodeId]
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A filter with its name in one graph."""
+    """A filter with its name in one graph, and the worker it runs on; None: here."""
 
     id: NodeId
     filter: Filter
+    target: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,10 +103,10 @@ class Topology:
             for one in leaves.get(source, (source,))
         ]
 
-    def add(self, filter: Filter, id: NodeId | None = None) -> NodeId:
+    def add(self, filter: Filter, id: NodeId | None = None, target: str | None = None) -> NodeId:
         """Declare a node and return its id, `snake_case` of the class unless given."""
         name = self._free_id(snake_case(type(filter).__name__)) if id is None else self._checked(id)
-        self.nodes[name] = Node(name, filter)
+        self.nodes[name] = Node(name, filter, target)
         self.version += 1
         return name
 
@@ -124,27 +132,39 @@ class Topology:
                     entries += more_entries
                     exits += more_exits
                 ends[-len(part.parts) :] = [(entries, exits)]
-            elif isinstance(part, Filter | Foreign):
-                name = self.add(self._own(part))
+            elif isinstance(part, Filter | Foreign | Placed):
+                filter, target = self._own(part)
+                name = self.add(filter, target=target)
                 ends.append(([name], [name]))
             else:
                 ends.append(self._add_graph(part, None, states)[1:])
         self.version += 1
         return states
 
-    def declare(self, part: Composable, id: NodeId | None) -> tuple[NodeId, dict[NodeId, object]]:
+    def declare(
+        self, part: Composable, id: NodeId | None, target: str | None = None
+    ) -> tuple[NodeId, dict[NodeId, object]]:
         """Declare a filter as a node, or a graph's nodes as `id.inner`.
 
         Returns the id, and the states that an inlined graph brought along.
+
+        Raises:
+            InvalidTarget: no worker can have this name, or it is given to a whole graph.
         """
-        if isinstance(part, Filter | Foreign):
-            return self.add(self._own(part), id), {}
+        if isinstance(part, Filter | Foreign | Placed):
+            filter, own = self._own(part)
+            return self.add(filter, id, own if target is None else checked_target(target)), {}
+        if target is not None:
+            raise InvalidTarget(
+                f"a graph was placed at {target!r}; filters are placed one by one, inside it: "
+                '`Encoder().at("worker1")`.'
+            )
         states: dict[NodeId, object] = {}
         return self._add_graph(part, id, states)[0], states
 
     def take(self, other: "Topology", filters: Mapping[NodeId, Filter]) -> None:
         """Declare the nodes and links of another topology, with other filters."""
-        self.nodes = {id: Node(id, filters[id]) for id in other.nodes}
+        self.nodes = {id: replace(node, filter=filters[id]) for id, node in other.nodes.items()}
         self._links = list(other._links)
         self.groups = dict(other.groups)
         self._next_suffix = dict(other._next_suffix)
@@ -183,12 +203,15 @@ class Topology:
         """The nodes in topological order."""
         return (self.nodes[node] for node in self.wiring().order)
 
-    def _own(self, part: Filter | Foreign) -> Filter:
+    def _own(self, part: Filter | Foreign | Placed) -> tuple[Filter, str | None]:
+        if isinstance(part, Placed):
+            assert isinstance(part.filter, Filter)
+            return part.filter, part.target
         if isinstance(part, Filter):
-            return part
+            return part, None
         if self._adopt is None:
             raise NotAFilter(f"{part!r} is no filter; `soma.sk` makes one of it.")
-        return self._adopt(part.value)
+        return self._adopt(part.value), None
 
     def _add_graph(
         self, part: Composable, id: NodeId | None, states: dict[NodeId, object]
@@ -212,7 +235,6 @@ class Topology:
 
         # All ids are checked before the first node is declared: an error changes nothing.
         ids = [self._checked(name) for name in within(*inner.nodes)]
-        filters = [node.filter for node in inner.nodes.values()]
         wiring = inner.wiring()
         entries, exits = within(*wiring.roots), within(*wiring.leaves)
         self._links += [(f"{prefix}.{one}", f"{prefix}.{other}") for one, other in inner.links]
@@ -221,7 +243,9 @@ class Topology:
             for name, (first, last) in inner.groups.items()
         }
         self.groups[prefix] = entries, exits
-        self.nodes |= {id: Node(id, filter) for id, filter in zip(ids, filters, strict=True)}
+        self.nodes |= {
+            id: replace(node, id=id) for id, node in zip(ids, inner.nodes.values(), strict=True)
+        }
         states |= {f"{prefix}.{node}": state for node, state in inlined.states.items()}
         self.version += 1
         return prefix, list(entries), list(exits)

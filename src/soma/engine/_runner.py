@@ -14,6 +14,7 @@ from typing import cast
 from soma.cache import Cache
 from soma.compiler import CompileMode, Compiler, ExecutionPlan
 from soma.core import (
+    Filter,
     Inputs,
     Listeners,
     Node,
@@ -55,6 +56,8 @@ class Runner:
         self.seed = seed
         self.executor = checked_executor(executor)
         self.asked_executor = executor
+        # Gives what stands here for a filter that runs on a worker.
+        self.elsewhere: Callable[[Runner, Node], Filter] | None = None
         self.states: dict[NodeId, object] = {}
         self.fitted = object()  # another one whenever the states of plain filters change
         self.listeners = Listeners()
@@ -169,7 +172,8 @@ class Runner:
             if call is None:
                 learns = needs_fit(node.filter)
                 state = self.states.get(node.id)
-                function = FitCall(node.filter, y) if learns else PlainCall(node.filter, state)
+                filter = self.filter_of(node)
+                function = FitCall(filter, y) if learns else PlainCall(filter, state)
                 call = Call(function, has_extra=learns)
             calls[node.id] = call
         return self.guarded(calls, seed)
@@ -231,7 +235,13 @@ class Runner:
             NotFitted: it learns, and has not yet.
         """
         self.check_fitted([node])
-        return Call(PlainCall(node.filter, self.states.get(node.id)))
+        return Call(PlainCall(self.filter_of(node), self.states.get(node.id)))
+
+    def filter_of(self, node: Node) -> Filter:
+        """Return a plain node's filter, or what stands here for it."""
+        if node.target is None or self.elsewhere is None:
+            return node.filter
+        return self.elsewhere(self, node)
 
     def check_fitted(self, nodes: "list[Node]") -> None:
         """Raise one error that names all of `nodes` that have to be fitted first."""

@@ -15,6 +15,7 @@ from soma.core import (
     Filter,
     Inlined,
     Link,
+    Node,
     NodeId,
     Topology,
     as_composable,
@@ -46,6 +47,7 @@ class DeclaredGraph(Composable):
             executor=executor,
             cache=None if store is None else Cache(store),
         )
+        self._runner.elsewhere = _elsewhere
 
     # Declaring
 
@@ -70,11 +72,14 @@ class DeclaredGraph(Composable):
         graph.compile()
         return graph
 
-    def node(self, id_or_filter: object, filter: object = None, /) -> NodeId:
+    def node(
+        self, id_or_filter: object, filter: object = None, /, *, target: str | None = None
+    ) -> NodeId:
         """Declare a node, `g.node("id", filter)` or `g.node(filter)`, and return its id.
 
         A graph in place of the filter is inlined, its nodes as `id.inner`; an estimator of
-        scikit-learn becomes the filter that `soma.sk` makes.
+        scikit-learn becomes the filter that `soma.sk` makes. `target` is the name of the worker
+        that the filter runs on, as in `filter.at("worker1")`.
         """
         id, part = (id_or_filter, filter) if isinstance(id_or_filter, str) else (None, id_or_filter)
         if id is None and filter is not None:
@@ -82,7 +87,7 @@ class DeclaredGraph(Composable):
                 f"`node` got {id_or_filter!r} first; the id comes first, then the filter: "
                 '`g.node("encoder", Encoder())`.'
             )
-        name, states = self.topology.declare(as_composable(part, "in `node`"), id)
+        name, states = self.topology.declare(as_composable(part, "in `node`"), id, target)
         self._runner.states.update(states)
         return name
 
@@ -210,4 +215,10 @@ class DeclaredGraph(Composable):
 def _adopted(estimator: object) -> Filter:
     """Return the filter of an estimator that stands in an expression as it is."""
     filter: Filter = require("soma.integrations", extra="sklearn").sk(estimator)
+    return filter
+
+
+def _elsewhere(runner: Runner, node: Node) -> Filter:
+    """Return what stands here for a plain filter that is placed on a worker."""
+    filter: Filter = require("soma.distributed", extra="torch").stand_in(runner, node)
     return filter

@@ -232,7 +232,7 @@ class Graph(KeptGraph):
 
     def zero_grad(self) -> None:
         """Clear the gradients; nothing to do before there is an optimizer."""
-        (self._trainer or self._with_trainer()).optimizers.zero_grad()
+        (self._trainer or self._with_trainer()).zero_grad()
 
     def clip_gradients(self, max_norm: float) -> "torch.Tensor":
         """Scale the gradients down to a norm of at most `max_norm`; return the norm before."""

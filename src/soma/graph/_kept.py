@@ -18,7 +18,8 @@ from soma.graph._declared import DeclaredGraph
 if TYPE_CHECKING:
     import torch
 
-    from soma.training import Trainer
+    from soma.engine import Runner
+    from soma.training import Placement, Trainer
 
 
 class KeptGraph(DeclaredGraph):
@@ -128,5 +129,12 @@ class KeptGraph(DeclaredGraph):
 
     def _with_trainer(self) -> "Trainer":
         if self._trainer is None:
-            self._trainer = require("soma.training", extra="torch").Trainer(self._runner)
+            wing = require("soma.training", extra="torch")
+            self._trainer = wing.Trainer(self._runner, _placement)
         return self._trainer
+
+
+def _placement(runner: "Runner") -> "Placement":
+    """Return what trains the nodes that are on workers."""
+    placement: Placement = require("soma.distributed", extra="torch").RpcPlacement(runner)
+    return placement

@@ -17,6 +17,7 @@ class NodeRecord:
     trainable: int | None
     config: dict[str, str]  # constructor arguments, shortened for people
     doc: str  # first line of the class's docstring, may be empty
+    target: str | None = None  # the worker that it runs on; None: the process of the graph
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,6 +37,7 @@ def _node_record(node: Node) -> NodeRecord:
         trainable=None if counted is None else counted[1],
         config=_config(filter),
         doc=_doc(filter),
+        target=node.target,
     )
 
 

@@ -18,6 +18,7 @@ from soma.engine import describe
 from soma.errors import CheckpointError
 from soma.training._checkpoint_spots import memory, passing_spots, same_bits, spots
 from soma.training._checkpoint_tensors import Viewed, written
+from soma.training._elsewhere import at_home
 from soma.training._filter import DifferentiableFilter
 from soma.training._trainer import Trainer
 from soma.training._twin import marks, same_weights
@@ -87,7 +88,7 @@ class WeightsWriter:
     def _node(self, number: int, node: Node) -> Iterator[tuple[str, ModuleEntry]]:
         filter, told = node.filter, f"`{node.id}` ({node.filter._description()})"
         if isinstance(filter, DifferentiableFilter) and filter._live is not None:
-            yield "", self._own(f"n/{number:04}", filter, filter._live, told)
+            yield "", self._own(f"n/{number:04}", filter, at_home(filter._live), told)
         for part, (name, module) in enumerate(held_modules(filter).items(), 1):
             entry = self._entry(f"n/{number:04}.{part}", module, f"`{name}` of {told}")
             yield name, entry

@@ -14,7 +14,8 @@ def warn_of_unreached(trainer: Trainer, with_loss: Collection[NodeId]) -> None:
     unreached = []
     for node, filter in trainer.filters:
         held = filter._live.parameters() if filter._live is not None else ()
-        weights = [one for one in held if one.requires_grad]
+        # A weight of a stand-in has its gradient where the module is.
+        weights = [one for one in held if one.requires_grad and not one.is_meta]
         if weights and all(one.grad is None for one in weights):
             unreached.append(node)
     if unreached:

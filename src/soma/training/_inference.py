@@ -26,6 +26,7 @@ from soma.training._calls import (
     seen_by_others,
 )
 from soma.training._convert import KINDS, Kind, kind_of, wants_gradient
+from soma.training._elsewhere import Away, StandIn
 from soma.training._filter import DifferentiableFilter
 from soma.training._reach import reaches
 from soma.training._training_run import TrainingRun
@@ -61,7 +62,9 @@ class Inference:
         topology = self.runner.topology
         seen, sources = seen_by_others(topology, node.id), topology.wiring().predecessors[node.id]
         function: Callable[[object], object]
-        if overrides_forward(filter):
+        if isinstance(filter._module, StandIn):
+            function = _output_of(Away(filter._module, graph_trains=False))
+        elif overrides_forward(filter):
             function = Evaluating(filter)
         else:
             takes_tensors = only_bare_modules(topology, sources) and not (
@@ -123,3 +126,7 @@ class Inference:
         }
         steps = runner.plan("differentiable").steps()
         return lower(steps, runner.guarded(calls, seed), runner.topology.wiring().leaves)
+
+
+def _output_of(call: Away) -> Callable[[object], object]:
+    return lambda x: call(x)[0]

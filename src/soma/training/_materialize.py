@@ -13,13 +13,14 @@ from soma.engine import Call, NoKey, Runner, lower
 from soma.errors import NotMaterialized, SomaError, listing
 from soma.training._calls import overrides_forward, seen_by_others
 from soma.training._convert import Kind, kind_of, mirrored
+from soma.training._elsewhere import Placement
 from soma.training._filter import DifferentiableFilter
 from soma.training._shape import Shapes, shape_of
 from soma.training._trial import trial_run
 from soma.training._weights import load_weights
 
 
-def materialize(runner: Runner, sample: object) -> None:
+def materialize(runner: Runner, sample: object, placement: Placement | None = None) -> None:
     """Build what is not built yet, and run every node once on `sample`.
 
     Raises:
@@ -31,7 +32,7 @@ def materialize(runner: Runner, sample: object) -> None:
     runner.check_fitted(plain)
     kind = kind_of(sample)
     calls = {
-        node.id: building_call(runner, kind, node) or runner.plain_call(node)
+        node.id: building_call(runner, kind, node, placement) or runner.plain_call(node)
         for node in runner.topology
     }
     guarded = runner.guarded(calls, runner.seed)
@@ -40,27 +41,38 @@ def materialize(runner: Runner, sample: object) -> None:
     runner.changed()
 
 
-def building_call(runner: Runner, kind: Kind, node: Node) -> Call | None:
+def building_call(
+    runner: Runner, kind: Kind, node: Node, placement: Placement | None = None
+) -> Call | None:
     """Return a call that builds a module node when its input arrives; None for plain nodes."""
     if not isinstance(node.filter, DifferentiableFilter):
         return None
-    return Call(Building(node, runner, kind), key=NoKey("it is being built"))
+    away = None if node.target is None else placement
+    return Call(Building(node, runner, kind, away), key=NoKey("it is being built"))
+
+
+def build(runner: Runner, node: Node, x: object) -> object:
+    """Build one node's module for `x`, and return its answer as tensors, in eval."""
+    return Building(node, runner, "tensor", None)(x)
 
 
 class Building:
     """Builds one node's module for the input that reaches it, and answers with a trial run."""
 
-    __slots__ = ("is_shown", "kind", "node", "runner")
+    __slots__ = ("is_shown", "kind", "node", "placement", "runner")
 
-    def __init__(self, node: Node, runner: Runner, kind: Kind) -> None:
+    def __init__(self, node: Node, runner: Runner, kind: Kind, placement: Placement | None) -> None:
         self.node = node
         self.runner = runner
         self.kind = kind  # what plain filters get to see, as in inference
+        self.placement = placement  # None: the module is built here
         self.is_shown = seen_by_others(runner.topology, node.id)
 
     def __call__(self, x: object) -> object:
         filter = self.node.filter
         assert isinstance(filter, DifferentiableFilter)
+        if self.placement is not None:
+            return self._shown(self.placement.build(self.node, x))
         shape = shape_of(x)
         new = filter._live is None
         # A filter that reads its shapes in its own `forward` builds itself there.
@@ -87,6 +99,9 @@ class Building:
             except Exception:
                 filter._module = None  # refused again the next time, not left with other weights
                 raise
+        return self._shown(output)
+
+    def _shown(self, output: object) -> object:
         return mirrored(output, self.kind) if self.is_shown else output
 
     def _tried(self, filter: DifferentiableFilter, x: object) -> object:

@@ -67,7 +67,7 @@ class Optimizers:
                 "`g.make_optimizer(torch.optim.Adam, lr=1e-3)` or `g.set_optimizer(optimizer)` "
                 "before the loop."
             )
-        for optimizer in self._chosen(only):
+        for optimizer in self.chosen(only).values():
             if closure is not None:
                 # The closure runs backward itself, also where the caller has gradients off.
                 with torch.enable_grad():
@@ -81,9 +81,14 @@ class Optimizers:
             else:
                 optimizer.step()
 
-    def _chosen(self, only: str | Sequence[str] | None) -> list[Optimizer]:
+    def chosen(self, only: str | Sequence[str] | None) -> dict[str, Optimizer]:
+        """Return all by name, or those named in `only`.
+
+        Raises:
+            NoOptimizer: there is none of that name.
+        """
         if only is None:
-            return list(self._named.values())
+            return dict(self._named)
         names = [only] if isinstance(only, str) else list(only)
         for name in names:
             if name not in self._named:
@@ -91,7 +96,7 @@ class Optimizers:
                     f"no optimizer `{name}`; this graph has {listing(self._named)}."
                     f"{did_you_mean(name, self._named)}"
                 )
-        return [self._named[name] for name in names]
+        return {name: self._named[name] for name in names}
 
 
 def _checked(name: object, optimizer: Any) -> Optimizer:

@@ -9,6 +9,7 @@ from torch import Tensor
 from soma.core import NodeId
 from soma.errors import NotMaterialized
 from soma.training._checkpoint_spots import misfits, spots
+from soma.training._elsewhere import StandIn, at_home
 from soma.training._filter import DifferentiableFilter
 from soma.training._trainer import Trainer
 from soma.training._twin import marks
@@ -19,20 +20,25 @@ Weights = Mapping[str, Tensor]
 def module_states(trainer: Trainer) -> dict[NodeId, dict[str, Tensor]]:
     """Return copies of the weights of every module that is built; one copy of what is tied."""
     copies: dict[int, Tensor] = {}
+    # Held together: what is brought home is new, and an `id` is one's own only while it lives.
+    modules = {
+        node: _in_use(filter) for node, filter in trainer.filters if filter._live is not None
+    }
     return {
         node: {
             name: copies.setdefault(id(spot.tensor), spot.tensor.detach().clone())
-            for name, spot in spots(_in_use(filter)).items()
+            for name, spot in spots(module).items()
         }
-        for node, filter in trainer.filters
-        if filter._live is not None
+        for node, module in modules.items()
     }
 
 
 def _in_use(filter: DifferentiableFilter) -> Any:
     """Return the live module, or its twin where the user has written to that."""
     twin = filter._twin
-    return twin if twin is not None and marks(twin) != filter._twin_marks else filter._live
+    if twin is not None and marks(twin) != filter._twin_marks:
+        return twin
+    return None if filter._live is None else at_home(filter._live)
 
 
 def unfit_weights(trainer: Trainer, node: NodeId, weights: Mapping[str, object]) -> list[str]:
@@ -47,15 +53,24 @@ def unfit_weights(trainer: Trainer, node: NodeId, weights: Mapping[str, object])
             f"`{node}` has no module yet that could take weights. Call `g.materialize(sample)` "
             "first."
         )
+    if isinstance(live, StandIn):
+        return _misfits_elsewhere(live, weights, node)
     return misfits(spots(live), weights, f"`{node}`")
 
 
 def load_module_states(trainer: Trainer, states: Mapping[NodeId, Mapping[str, object]]) -> None:
     """Copy weights into the live modules; twins of before are no longer current."""
+    elsewhere: dict[NodeId, dict[str, Tensor]] = {}
     with torch.no_grad():
         for node, filter in trainer.filters:
             weights = states.get(node)
             if weights is None or filter._live is None:
+                continue
+            if isinstance(filter._live, StandIn):
+                elsewhere[node] = {
+                    name: one for name, one in weights.items() if isinstance(one, Tensor)
+                }
+                filter._drop_twin()
                 continue
             for name, spot in spots(filter._live).items():
                 stored = weights.get(name)
@@ -63,4 +78,19 @@ def load_module_states(trainer: Trainer, states: Mapping[NodeId, Mapping[str, ob
                     spot.tensor.copy_(stored)
             filter._drop_twin()
             trainer.runner.states.pop(node, None)
+    if elsewhere and trainer.placement is not None:
+        trainer.placement.restore(elsewhere)
     trainer.runner.changed()
+
+
+def _misfits_elsewhere(module: StandIn, weights: Mapping[str, object], node: NodeId) -> list[str]:
+    """Say which parameters of a module elsewhere are missing, or have another shape."""
+    found = []
+    for name, parameter in module.named_parameters():
+        stored = weights.get(name)
+        if not isinstance(stored, Tensor):
+            found.append(f"`{node}` lacks `{name}`")
+        elif stored.shape != parameter.shape:
+            shapes = f"{tuple(stored.shape)}, and {tuple(parameter.shape)} is wanted"
+            found.append(f"`{node}.{name}` has the shape {shapes}")
+    return found

@@ -15,9 +15,10 @@ from torch.optim import Adam, Optimizer
 
 from soma.core import NodeId, StepFinished
 from soma.engine import Bind, Extras, Runner, Stream, describe
-from soma.errors import InvalidInput, ModeError, SomaWarning
+from soma.errors import InvalidInput, ModeError, NoOptimizer, SomaWarning
 from soma.training import _optimizers
 from soma.training._context import Context
+from soma.training._elsewhere import Placement, StandIn, at_home
 from soma.training._filter import DifferentiableFilter
 from soma.training._graph_module import GraphModule, graph_module
 from soma.training._inference import Inference
@@ -42,8 +43,10 @@ class Watcher(Protocol):
 class Trainer:
     """Everything a graph does with modules."""
 
-    def __init__(self, runner: Runner) -> None:
+    def __init__(self, runner: Runner, place: Callable[[Runner], Placement] | None = None) -> None:
         self.runner = runner
+        self.placement: Placement | None = None  # once a node is built elsewhere
+        self._place = place
         self.training = False
         self.optimizers = Optimizers()
         self.steps = 0
@@ -71,8 +74,9 @@ class Trainer:
 
     def materialize(self, sample: object) -> None:
         """Build every module from one sample batch."""
+        self._find_placement()
         with self.runner.in_order():  # weights are drawn in the order of the nodes
-            materialize(self.runner, sample)
+            materialize(self.runner, sample, self.placement)
         unbuilt(self.filters)
         if self.training:
             for _, filter in self.filters:
@@ -92,7 +96,10 @@ class Trainer:
 
     def clip_gradients(self, max_norm: float) -> Tensor:
         """Scale all gradients down to a norm of at most `max_norm`; return the norm before."""
-        return nn.utils.clip_grad_norm_([one for _, one in self.named_parameters()], max_norm)
+        parameters = [one for _, one in self.named_parameters()]
+        if self.placement is not None:
+            return self.placement.clip(parameters, max_norm)
+        return nn.utils.clip_grad_norm_(parameters, max_norm)
 
     def to(self, device: torch.device | str | None, dtype: torch.dtype | None) -> None:
         """Move every module, and the frozen twins with them."""
@@ -177,7 +184,10 @@ class Trainer:
             )
         filter = dict(self.filters)[node]
         if filter._live is not None:
-            load_weights(filter._live, state["weights_b64"])
+            home = at_home(filter._live)
+            load_weights(home, state["weights_b64"])
+            if isinstance(filter._live, StandIn):
+                filter._live.take(home.state_dict())
             filter._drop_twin()
         self.runner.states[node] = state
         self.runner.changed()
@@ -187,7 +197,7 @@ class Trainer:
     ) -> nn.Module | None:
         assert filter._live is not None
         try:
-            return frozen_twin(filter._live, shared)
+            return frozen_twin(at_home(filter._live), shared)
         except Exception as error:
             warn(
                 f"`{node}` ({filter._description()}) cannot be copied, so inference goes on with "
@@ -280,16 +290,37 @@ class Trainer:
             losses = _optimizers.loss_tensors(losses)
             for watcher in self.watchers:
                 watcher.backward_begins(losses)
+        if self.placement is not None:
+            self.placement.backward(_optimizers.loss_tensors(losses), retain_graph=retain_graph)
+            return
         _optimizers.backward(losses, retain_graph=retain_graph)
 
     def step(self, only: str | Sequence[str] | None, closure: Closure | None) -> None:
         """Step the optimizers."""
-        self.optimizers.step(only, closure)
+        if self.placement is None:
+            self.optimizers.step(only, closure)
+        else:
+            _refuse_closure(closure)
+            self.placement.step(self.optimizers, only)
         if not self.training:
             self._settle_twins()
         if self.runner.listeners.events:
             self.runner.listeners.say(StepFinished(step=self.steps))
         self.steps += 1
+
+    def zero_grad(self) -> None:
+        """Clear the gradients."""
+        self.optimizers.zero_grad()
+        if self.placement is not None:
+            self.placement.cleared()
+
+    def _find_placement(self) -> None:
+        nodes = self.runner.topology.nodes.values()
+        if self.placement is not None or all(node.target is None for node in nodes):
+            return
+        if self._place is not None:
+            self.placement = self._place(self.runner)
+            self._context.begins = self.placement.begin
 
     def _look_for_exchanges(self) -> None:
         """Lower again if any module was built or exchanged since the last look."""
@@ -328,3 +359,12 @@ class Trainer:
         optimizer = make((parameter for _, parameter in self.named_parameters()), **options)
         self.optimizers.set(optimizer)
         return optimizer
+
+
+def _refuse_closure(closure: Closure | None) -> None:
+    if closure is not None:
+        raise NoOptimizer(
+            "`step` got a closure, and nodes of this graph are on workers: optimizers that run "
+            "forward and backward themselves would need all weights in one place. Take another "
+            "optimizer, such as Adam or SGD."
+        )

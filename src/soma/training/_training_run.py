@@ -18,6 +18,7 @@ from soma.training._calls import (
     only_bare_modules,
     overrides_forward,
 )
+from soma.training._elsewhere import Away, StandIn
 from soma.training._filter import DifferentiableFilter
 from soma.training._prefix import Prefix, frontier, prefix_nodes, stamp
 
@@ -94,7 +95,10 @@ class TrainingRun:
         if not isinstance(filter, DifferentiableFilter):
             state = self.runner.states.get(node.id)
             live = filter.meta().differentiable
-            return Call(Live(filter, state) if live else Opaque(filter, state))
+            present = self.runner.filter_of(node)
+            return Call(Live(present, state) if live else Opaque(present, state))
+        if isinstance(filter._module, StandIn):
+            return Call(Away(filter._module, graph_trains=not judging), has_extra=True)
         if overrides_forward(filter):
             own = Judging(filter) if judging else Training(filter)
             return Call(own, has_extra=True)

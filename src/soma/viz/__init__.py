@@ -16,6 +16,7 @@ from soma.viz._node_timings import NodeTiming
 from soma.viz._run_view import RunView
 from soma.viz._runs import RunList, RunRow, run_row, runs
 from soma.viz._verdict_data import verdict_data
+from soma.viz._when import moment
 
 __all__ = [
     "Axis",
@@ -39,6 +40,7 @@ __all__ = [
     "graphviz",
     "health_changes",
     "mermaid",
+    "moment",
     "run_row",
     "runs",
     "verdict_data",

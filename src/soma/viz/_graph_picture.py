@@ -91,12 +91,13 @@ def _box(node: NodeRecord, note: NodeNote) -> Box:
     measured = [weights(parameters, trainable)] if parameters else []
     if note.seconds is not None:
         measured.append(duration(note.seconds))
+    there = () if node.target is None else (Badge(text=f"⇄ on {node.target}", ink="muted"),)
     lines = [f"{node.class_name} · {node.kind}", *([" · ".join(measured)] if measured else [])]
     return Box(
         key=node.id,
         title=node.id,
         lines=tuple(lines),
-        badges=badges(note, frozen=parameters > 0 and not trainable),
+        badges=(*badges(note, frozen=parameters > 0 and not trainable), *there),
         stroke=outline(note, "accent" if node.has_module or node.kind == "trainable" else "line"),
         dashed=note.status == "not run",
         tooltip="\n".join(_told(node, note)),
@@ -105,6 +106,8 @@ def _box(node: NodeRecord, note: NodeNote) -> Box:
 
 def _told(node: NodeRecord, note: NodeNote) -> Iterator[str]:
     yield f"{node.id}: {node.class_name}, {node.kind}"
+    if node.target is not None:
+        yield f"runs on {node.target}"
     if node.doc:
         yield node.doc
     if node.parameters:

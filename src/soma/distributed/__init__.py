@@ -1,0 +1,49 @@
+"""Nodes in other processes: workers, and what a graph does with modules that are there.
+
+`_worker.py` waits for programs in a folder (`_meeting.py`) and starts `_server.py` for each,
+where `_host.py` holds the modules. On a program's side `_connection.py` calls it,
+`_stand_in.py` stands for what is there, and `_placement.py` trains across both.
+"""
+
+from typing import TYPE_CHECKING
+
+from soma import _extras
+from soma.distributed._meeting import Card, Meeting, Versions, versions
+from soma.distributed._worker import serve
+
+if TYPE_CHECKING:
+    from soma.distributed._cluster import local_cluster
+    from soma.distributed._connection import connect, disconnect
+    from soma.distributed._placement import RpcPlacement, stand_in
+    from soma.distributed._stand_in import RemoteParameter
+
+# These need torch; a worker that waits does not.
+_LATE = {
+    "RemoteParameter": "_stand_in",
+    "RpcPlacement": "_placement",
+    "connect": "_connection",
+    "disconnect": "_connection",
+    "local_cluster": "_cluster",
+    "stand_in": "_placement",
+}
+
+__all__ = [
+    "Card",
+    "Meeting",
+    "RemoteParameter",
+    "RpcPlacement",
+    "Versions",
+    "connect",
+    "disconnect",
+    "local_cluster",
+    "serve",
+    "stand_in",
+    "versions",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LATE:
+        raise AttributeError(f"module 'soma.distributed' has no attribute {name!r}")
+    file = f"soma.distributed.{_LATE[name]}"
+    return getattr(_extras.require(file, extra="torch"), name)

@@ -1,0 +1,68 @@
+"""Workers on this machine for as long as a `with` lasts: for tests, notebooks, first steps."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from soma.distributed._connection import connect, disconnect
+from soma.distributed._meeting import Meeting
+from soma.errors import WorkerUnavailable
+
+_BEGIN_SECONDS = 60.0
+_END_SECONDS = 10.0
+
+
+@contextmanager
+def local_cluster(count: int, *, timeout: float = 60.0) -> Iterator[tuple[str, ...]]:
+    """Have workers `worker1` to `workerN` on this machine inside; give their names.
+
+    They listen on loopback only, and end with the `with`, whatever happens in it.
+
+    Args:
+        count: how many.
+        timeout: seconds that each call may take.
+    """
+    names = tuple(f"worker{number}" for number in range(1, count + 1))
+    with tempfile.TemporaryDirectory(prefix="soma-") as folder:
+        meeting = Meeting(folder)
+        command = [sys.executable, "-m", "soma", "worker", "--folder", folder, "--name"]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        processes = [
+            subprocess.Popen(  # noqa: S603 - our own command
+                [*command, name], env=environment, stdout=subprocess.DEVNULL
+            )
+            for name in names
+        ]
+        try:
+            _wait(meeting, names, processes)
+            connect(*names, timeout=timeout, folder=folder)
+            yield names
+        finally:
+            disconnect()
+            connect(folder=None)
+            _end(processes)
+
+
+def _wait(
+    meeting: Meeting, names: tuple[str, ...], processes: "list[subprocess.Popen[bytes]]"
+) -> None:
+    deadline = time.monotonic() + _BEGIN_SECONDS
+    while len(meeting.cards()) < len(names):
+        if any(one.poll() is not None for one in processes) or time.monotonic() > deadline:
+            raise WorkerUnavailable("a worker did not start; what it said is above.")
+        time.sleep(0.02)
+
+
+def _end(processes: "list[subprocess.Popen[bytes]]") -> None:
+    for process in processes:
+        process.terminate()
+    for process in processes:
+        try:
+            process.wait(_END_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()

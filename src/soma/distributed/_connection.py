@@ -1,0 +1,278 @@
+"""A program's connection to workers: calls with a time limit, and errors that name the worker.
+
+torch allows one group a process, so a program has one connection at a time. It is made when
+it is first needed, and again after a worker was lost.
+"""
+
+import atexit
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from threading import RLock
+from typing import Any
+
+import torch.distributed.rpc as rpc
+
+from soma.core import NodeId, checked_target
+from soma.distributed import _group, _host
+from soma.distributed._meeting import Meeting, Request, versions
+from soma.distributed._messages import Failure
+from soma.errors import (
+    RemoteFailure,
+    WorkerLost,
+    WorkerMismatch,
+    WorkerTimeout,
+    WorkerUnavailable,
+    did_you_mean,
+    listing,
+)
+
+_CLIENT = "client"  # may be a worker's name too: a worker's address ends with the session
+_PING_SECONDS = 2.0
+_BEGIN_SECONDS = 60.0  # that a worker has to start a process, which imports torch
+_LOOK_SECONDS = 0.02
+_LOCK = RLock()
+Future = Any  # torch has no type for one that an answer of any kind is waited for with
+
+
+class Connection:
+    """What holds the workers of one session."""
+
+    def __init__(self, names: Sequence[str], meeting: Meeting, timeout: float, number: int) -> None:
+        self.names = tuple(names)
+        self.timeout = timeout
+        self.lost: str | None = None  # the worker that no longer answers
+        self._stack = ExitStack()
+        with ExitStack() as stack:
+            self.session = stack.enter_context(meeting.opened())
+            self._meet(meeting, number)
+            stack.callback(_group.leave)
+            self._stack = stack.pop_all()
+
+    def call(
+        self, worker: str, function: Callable[..., Any], *args: object, node: NodeId | None = None
+    ) -> Any:
+        """Return what a function of `_host` answers on a worker.
+
+        Raises:
+            WorkerLost: the worker is gone, or gave no answer in time.
+            RemoteFailure: the function raised there.
+        """
+        return self.result(self.begin(worker, function, *args, node=node), worker, node)
+
+    def begin(
+        self, worker: str, function: Callable[..., Any], *args: object, node: NodeId | None = None
+    ) -> Future:
+        """Start a call; `result` waits for it."""
+        if self.lost is not None:
+            raise WorkerLost(_lost(self.lost, node, "was lost before"))
+        address = _group.address(worker, self.session)
+        try:
+            return rpc.rpc_async(address, function, args, timeout=self.timeout)
+        except RuntimeError as error:
+            raise self.explained(error, worker, node) from error
+
+    def result(self, future: Future, worker: str, node: NodeId | None = None) -> Any:
+        """Return the answer of a call that was started."""
+        try:
+            answer = future.wait()
+        except Exception as error:
+            raise self.explained(error, worker, node) from error
+        if isinstance(answer, Failure):
+            raise RemoteFailure(
+                f"{answer.kind} on {worker}{_of(node)}: {answer.text}\n\nThere:\n{answer.trace}"
+            )
+        return answer
+
+    def explained(self, error: Exception, worker: str, node: NodeId | None) -> Exception:
+        """Return the error to raise for one of torch's."""
+        text = str(error)
+        if "RPC ran for more than" in text or "timed out" in text.lower():
+            self.lost = worker
+            return WorkerTimeout(
+                f"{worker}{_of(node)} gave no answer within {self.timeout:g} s. It hangs, or has "
+                "more to do than that: `soma.distributed.connect(timeout=...)` waits longer."
+            )
+        if isinstance(error, RuntimeError) and not self._answers(worker):
+            self.lost = worker
+            return WorkerLost(_lost(worker, node, "is gone"))
+        return RemoteFailure(f"{type(error).__name__} on {worker}{_of(node)}: {text}")
+
+    def silent(self) -> str | None:
+        """Return the first worker that does not answer; None where all do."""
+        return next((one for one in self.names if not self._answers(one)), None)
+
+    def close(self) -> None:
+        """Let the workers go; they wait for the next session."""
+        for name in self.names:
+            try:
+                address = _group.address(name, self.session)
+                rpc.rpc_async(address, _host.end, timeout=_PING_SECONDS).wait()
+            except RuntimeError:  # it is gone; its process ends by itself
+                continue
+        self._stack.close()
+
+    def _answers(self, worker: str) -> bool:
+        try:
+            address = _group.address(worker, self.session)
+            rpc.rpc_sync(address, _host.ping, timeout=_PING_SECONDS)
+        except RuntimeError:
+            return False
+        return True
+
+    def _meet(self, meeting: Meeting, number: int) -> None:
+        """Ask every worker, wait until all are ready, and join the group with them."""
+        _check_present(meeting, self.names)
+        requests = [
+            Request(
+                session=self.session,
+                rank=rank,
+                size=len(self.names) + 1,
+                number=number,
+                timeout=self.timeout,
+                versions=versions(),
+                interface="lo",
+                import_path=tuple(str(Path(one).absolute()) for one in sys.path),
+                main=_main_script(),
+            )
+            for rank in range(len(self.names) + 1)
+        ]
+        for name, request in zip(self.names, requests[1:], strict=True):
+            meeting.ask(name, request)
+        deadline = time.monotonic() + _BEGIN_SECONDS
+        for name in self.names:
+            while (refusal := meeting.answered(self.session, name)) is None:
+                if time.monotonic() > deadline:
+                    raise WorkerTimeout(f"{name} began no session within {_BEGIN_SECONDS:g} s.")
+                time.sleep(_LOOK_SECONDS)
+            if refusal:
+                raise WorkerMismatch(
+                    f"{name} refuses: {refusal}. Python, torch and soma have to be the same on "
+                    "all sides, and the classes of placed filters have to be importable there."
+                )
+        _group.join(_CLIENT, requests[0], meeting.rendezvous(self.session))
+
+
+class _Present:
+    """The connection of this process, and how many there have been."""
+
+    def __init__(self) -> None:
+        self.connection: Connection | None = None
+        self.count = 0
+        self.timeout = 60.0
+        self.meeting: Meeting | None = None
+
+
+_PRESENT = _Present()
+
+
+def connect(
+    *workers: str, timeout: float | None = None, folder: "str | os.PathLike[str] | None" = None
+) -> None:
+    """Connect this program to workers, or set how it does when a graph first needs them.
+
+    A graph with placed filters connects to its own workers by itself; call this first where
+    several graphs share a program, or to wait longer than 60 s.
+
+    Args:
+        workers: their names; all that is not named is left out.
+        timeout: seconds that each call may take.
+        folder: where workers are met, by default `$SOMA_WORKERS_DIR`, or one of this user.
+
+    Raises:
+        WorkerUnavailable: there is no such worker.
+        WorkerMismatch: a worker has other versions of Python, torch or soma.
+    """
+    with _LOCK:
+        disconnect()
+        if timeout is not None:
+            _PRESENT.timeout = timeout
+        if folder is not None:
+            _PRESENT.meeting = Meeting(folder)
+        if workers:
+            connection_to(workers, renew=True)
+
+
+def disconnect() -> None:
+    """Let the workers go, with all that they hold."""
+    with _LOCK:
+        connection, _PRESENT.connection = _PRESENT.connection, None
+        if connection is not None:
+            connection.close()
+
+
+def connection_to(workers: Sequence[str], *, renew: bool) -> Connection:
+    """Return the connection to these workers, made where there is none.
+
+    Args:
+        renew: make another one where it has lost a worker.
+
+    Raises:
+        WorkerUnavailable: a worker is not there, or the program is connected to others.
+    """
+    with _LOCK:
+        present = _PRESENT.connection
+        if present is not None and present.lost is not None and renew:
+            disconnect()
+            present = None
+        if present is None:
+            names = dict.fromkeys(map(checked_target, workers))
+            meeting = _PRESENT.meeting or Meeting()
+            number = _PRESENT.count
+            _PRESENT.count += 1
+            present = Connection([*names], meeting, _PRESENT.timeout, number)
+            _PRESENT.connection = present
+        missing = [one for one in workers if one not in present.names]
+        if missing:
+            raise WorkerUnavailable(
+                f"this program is connected to {listing(present.names)} and not to "
+                f"{listing(missing)}; torch lets nobody join later. Name all of them first: "
+                f"`soma.distributed.connect({', '.join(map(repr, [*present.names, *missing]))})`."
+            )
+        return present
+
+
+def present_connection() -> Connection | None:
+    """Return the connection of this process, if there is one."""
+    return _PRESENT.connection
+
+
+def _check_present(meeting: Meeting, names: Sequence[str]) -> None:
+    cards = {card.name: card for card in meeting.cards()}
+    missing = [name for name in names if name not in cards]
+    if missing:
+        there = listing(cards) or "no worker"
+        raise WorkerUnavailable(
+            f"no worker {listing(missing)} in {meeting.folder}; there is {there}."
+            f"{did_you_mean(missing[0], cards)} Start it: `soma worker --name {missing[0]}`."
+        )
+    for name in names:
+        differing = versions().differing(cards[name].versions)
+        if differing:
+            raise WorkerMismatch(
+                f"{name} cannot work for this program: {'; '.join(differing)}. Start it from an "
+                "installation like this one."
+            )
+
+
+def _main_script() -> str | None:
+    file = getattr(sys.modules.get("__main__"), "__file__", None)
+    return str(Path(file).absolute()) if file and file.endswith(".py") else None
+
+
+def _of(node: NodeId | None) -> str:
+    return "" if node is None else f", for `{node}`,"
+
+
+def _lost(worker: str, node: NodeId | None, how: str) -> str:
+    held = "" if node is None else f" and what `{node}` had learned since it was last brought home"
+    return (
+        f"{worker}{_of(node)} {how}{held}. Start it again (`soma worker --name {worker}`), and go "
+        "on from a copy: `g.load_state(state)`, or `Graph.load(path)`."
+    )
+
+
+atexit.register(disconnect)

@@ -1,0 +1,39 @@
+"""torch's RPC group: joined and left; all there is of its settings is here."""
+
+import os
+import warnings
+
+import torch.distributed.rpc as rpc
+
+from soma.distributed._meeting import Request
+
+
+def join(name: str, request: Request, rendezvous: str) -> None:
+    """Join a session's group under a name that no other session has."""
+    for library in ("TP", "GLOO"):  # else torch listens on whatever the host's name leads to
+        os.environ[f"{library}_SOCKET_IFNAME"] = request.interface
+    if request.rank:
+        # Each process looks for the others under the number of its own attempts; a client that
+        # has lost a worker and begins anew is at a later one than its fresh workers.
+        rpc._init_counter = request.number
+    options = rpc.TensorPipeRpcBackendOptions(
+        init_method=rendezvous, rpc_timeout=request.timeout, num_worker_threads=4
+    )
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="You are using a Backend .*ProcessGroupGloo")
+        rpc.init_rpc(  # type: ignore[no-untyped-call]
+            address(name, request.session),
+            rank=request.rank,
+            world_size=request.size,
+            rpc_backend_options=options,
+        )
+
+
+def address(name: str, session: str) -> str:
+    """Return what a worker is called in a session's group."""
+    return f"{name}:{session}"
+
+
+def leave() -> None:
+    """Leave the group at once, whether or not the others still answer."""
+    rpc.shutdown(graceful=False)

@@ -1,0 +1,67 @@
+"""What a program and its workers say to each other; torch's RPC carries these as they are."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.optim import Optimizer
+
+from soma.core import NodeId
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An exception on a worker, as text: its class may not be there on this side."""
+
+    kind: str
+    text: str
+    trace: str
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """A parameter on a worker, without its numbers."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+    requires_grad: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A module that was built on a worker, and what it answered to the sample."""
+
+    weights: tuple[Weight, ...]
+    built_for: object  # the shape of a sample
+    output: object
+    generator: Tensor  # torch's, after the weights were drawn
+
+
+@dataclass(frozen=True, slots=True)
+class Mode:
+    """How a node is to answer."""
+
+    graph_trains: bool  # the graph: gradients, and `(output, aux)` of an own `forward`
+    module_trains: bool
+    gradients: bool
+    frozen: tuple[str, ...]  # the parameters that ask for no gradient
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A parameter group of an optimizer: its options, and what of it lies on one worker."""
+
+    options: Mapping[str, object]
+    weights: tuple[tuple[NodeId, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One optimizer's step on one worker."""
+
+    name: str
+    cls: type[Optimizer]
+    defaults: Mapping[str, object]
+    groups: tuple[Group, ...]

@@ -1,0 +1,102 @@
+"""A worker: waits in the meeting folder, and starts a process for each session it is asked to join.
+
+The process is a fresh one each time: torch joins a group once, and what one session did to
+a process is no other session's concern. `_server.py` is what runs in it.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from soma.distributed._meeting import Meeting, Request, versions
+
+_LOOK_SECONDS = 0.05
+_END_SECONDS = 5.0  # that a session's process has to end by itself
+
+
+def serve(
+    name: str,
+    *,
+    device: str = "cpu",
+    meeting: Meeting | None = None,
+    told: Callable[[str], object] = lambda line: None,
+) -> None:
+    """Be a worker until the process is interrupted.
+
+    Args:
+        name: what graphs call it.
+        device: where its modules live, such as `cuda:0`.
+        meeting: the folder that programs find it in.
+        told: gets a line for people whenever something begins or ends.
+
+    Raises:
+        WorkerUnavailable: there is a worker of this name, or the folder is open to others.
+    """
+    meeting = meeting or Meeting()
+    sessions: dict[str, subprocess.Popen[bytes]] = {}
+    with meeting.present(name, device):
+        told(f"worker {name} waits in {meeting.folder}")
+        try:
+            while True:
+                request = meeting.next_request(name)
+                if request is not None and _joined(meeting, name, request):
+                    sessions[request.session] = _started(meeting, name, device, request)
+                    told(f"session {request.session} begins")
+                for session, process in list(sessions.items()):
+                    if process.poll() is not None:
+                        del sessions[session]
+                        _ended(meeting, name, session, process.returncode)
+                        told(f"session {session} ended with code {process.returncode}")
+                time.sleep(_LOOK_SECONDS)
+        finally:
+            _end([*sessions.values()])
+
+
+def _joined(meeting: Meeting, name: str, request: Request) -> bool:
+    """Whether this worker can join; the client is told why it cannot."""
+    differing = versions().differing(request.versions)
+    if differing:
+        with suppress(OSError):  # the client has given up meanwhile
+            meeting.answer(request.session, name, "; ".join(differing))
+    return not differing
+
+
+def _started(
+    meeting: Meeting, name: str, device: str, request: Request
+) -> "subprocess.Popen[bytes]":
+    # `-c` and not `-m`: the script's own `__main__` takes that name's place there.
+    code = "from soma.distributed._server import main; main()"
+    process = subprocess.Popen(  # noqa: S603 - our own command
+        [sys.executable, "-c", code, str(meeting.folder), name, device],
+        stdin=subprocess.PIPE,
+        env={"TORCH_CPP_LOG_LEVEL": "ERROR", **os.environ},  # a client that goes is no news
+        cwd=Path.cwd(),
+    )
+    assert process.stdin is not None
+    with suppress(BrokenPipeError), process.stdin as pipe:
+        pipe.write(msgspec.json.encode(request))
+    return process
+
+
+def _ended(meeting: Meeting, name: str, session: str, code: int) -> None:
+    """Tell a client that may still wait; one that has its session does not read it any more."""
+    with suppress(OSError):
+        meeting.answer(session, name, f"its process ended with code {code}; see what it printed")
+
+
+def _end(processes: "list[subprocess.Popen[bytes]]") -> None:
+    for process in processes:
+        process.terminate()
+    deadline = time.monotonic() + _END_SECONDS
+    for process in processes:
+        try:
+            process.wait(max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
