@@ -38,7 +38,7 @@ class Audit:
 
     def keep_in(self, run: Run) -> None:
         """Keep all numbers in a run's directory, step by step, and the flags at the end."""
-        record = AuditRecord(run, self._recorder.measurements, self._thresholds)
+        record = AuditRecord(run, self._recorder.measurements, self._thresholds, self._bring)
         self._records.append(record)
         self._recorder.on_step.append(record.stepped)
 
@@ -55,6 +55,7 @@ class Audit:
         """Everything measured so far, as plain numbers; `soma.health.judge` takes them."""
         recorder = self._recorder
         if not recorder.is_closed:
+            recorder.bring()
             recorder.read()
             mark_replaced(recorder)
         recorder.settler.describe()
@@ -130,6 +131,7 @@ class Audit:
     def _stop_if_lost(self, stop: Callable[[str], object]) -> None:
         reason = lost(self._recorder.measurements)
         if reason is not None:
+            self._bring()
             began = [
                 f" It began in {origin.unit or 'the loss'}: {origin.detail}."
                 for origin in self._recorder.measurements.origins[:1]
@@ -148,7 +150,12 @@ class Audit:
         ended = perf_counter()
         self._next_look = ended + _REST * (ended - began)
 
+    def _bring(self) -> None:
+        """Have what was measured in other processes."""
+        self._recorder.bring()
+
     def _tell(self) -> None:
+        self._bring()
         for finding in judge(self._recorder.measurements, self._thresholds).findings:
             key = (finding.unit, finding.name)
             if key not in self._told:

@@ -50,6 +50,7 @@ class Recorder(Guarded):
         self.arm: Callable[[str, bool], None] | None = None
         self.on_step: list[Callable[[], None]] = []
         self.attach: Callable[[], None] = lambda: None  # hooks for parameters that are new
+        self.bring: Callable[[], None] = lambda: None  # numbers from other processes
         self.settled = False  # numbers of a step have come since this was last looked at
         self.followed: Followed | None = None
         self._order = 0
@@ -80,7 +81,7 @@ class Recorder(Guarded):
         if node is not None:
             self.node_started(node)
         # Once an origin is known, nothing will be run again.
-        if self.grad_mode and not self.measurements.origins and running_backward() == -1:
+        if self.grad_mode and not self.repeats.found and running_backward() == -1:
             taken, _ = self._pass(repeated=False)
             self.repeats.begin(taken, node, run, args, named)
 
@@ -106,6 +107,7 @@ class Recorder(Guarded):
             spot.dark -= 1
         taken, at_pass = self._pass(repeated=repeated)
         if spot.order < 0:
+            self._order += spot.places
             spot.order = self._order
             if spot.unobserved == USED:
                 spot.unobserved = None
@@ -116,7 +118,8 @@ class Recorder(Guarded):
             self.repeats.end(spot.node, output)
         if not taken.whole:
             return
-        parts = self.reader.output(at_pass, spot, output, taken)
+        read = spot if spot.elsewhere is None else None  # of those more is known elsewhere
+        parts = self.reader.output(at_pass, read, output, taken)
         given = at_pass.inputs.get(id(spot.activation))
         at_pass.calls.setdefault(at, []).append(Call(parts, given))
         if not spot.path:
@@ -156,6 +159,17 @@ class Recorder(Guarded):
 
     # Backward
 
+    def pass_begins(self) -> None:
+        """Be in a forward, before any of its modules is called."""
+        if self.grad_mode and running_backward() == -1:
+            self._pass(repeated=False)
+
+    def turn_to(self, step: int) -> None:
+        """Go on at a step that somebody else counts."""
+        if self._now is not None and self._now.number != step:
+            self._close(skipped=True)  # nobody has said that it ended
+        self._steps = step
+
     def given_loss(self, losses: Sequence[Tensor]) -> None:
         """Take the loss that a backward is about to start from."""
         if self._now is not None and losses and not (self._open and self._now.loss):
@@ -183,6 +197,23 @@ class Recorder(Guarded):
         self.weights.arrived(index, self._numbers)
         self.arrivals.came(index, task, is_innermost=self._running[-1:] == [task])
 
+    def gradients_came(self, parameters: Sequence[Tensor]) -> None:
+        """Take the gradients of a backward of which hooks of parameters have not heard.
+
+        torch's distributed autograd calls none of them, and puts no gradient into `.grad`.
+        """
+        taken = self._now
+        if taken is None:
+            return
+        fresh = self.weights.known(parameters)
+        taken.arrived.update(fresh)
+        taken.real |= taken.tasks
+        if taken.passes:
+            taken.passes[-1].has_backward = True
+        for index in fresh:
+            self.weights.arrived(index, self._numbers)
+        self.weights.after_backward(fresh, self._numbers)
+
     def backward_ended(self, task: int) -> None:
         """Measure the gradients as they are now."""
         if task in self._running:
@@ -207,6 +238,8 @@ class Recorder(Guarded):
                 self.outputs.find(at_pass)
                 at_pass.forget()
             self._running.append(task)
+            if self._now is not None:
+                self._now.tasks.add(task)
             at_backward_end(BackwardEnded(self, task))
         return task
 
@@ -274,6 +307,21 @@ class Recorder(Guarded):
         """End a step of an optimizer that torch's hooks know nothing of."""
         if self._now is not None and self._now.arrived and not self._now.stepped:
             self._close(skipped=False)
+
+    def stepped_elsewhere(self) -> None:
+        """End the step under way, if it has not ended with an optimizer's."""
+        if self._now is not None:
+            self._close(skipped=False)
+
+    def step_dropped(self) -> None:
+        """End a step whose gradients were cleared, and used by nobody."""
+        if self._now is not None and self._now.passes and self._now.passes[-1].has_backward:
+            self._close(skipped=True)
+
+    def look_for_origin(self) -> None:
+        """Look where a bad number comes from that showed in another process."""
+        if self._now is not None:
+            self.repeats.look(self._now, self._numbers, is_bad=True)
 
     def _own(self, optimizer: Optimizer) -> list[int]:
         return self.weights.known(parameters_of(optimizer))

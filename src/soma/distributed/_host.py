@@ -5,7 +5,8 @@ The functions below are what a client calls; each answers with a value or with a
 
 import threading
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar, cast
 
@@ -14,10 +15,13 @@ import torch.distributed.autograd as dist_autograd
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from soma.audit import ChannelConfig, Outpost
+from soma.audit import InsideByNode as Inside
 from soma.core import Filter, NodeId, Topology
 from soma.distributed._aligned import crossing
-from soma.distributed._messages import Built, Failure, Group, Mode, Step, Weight
+from soma.distributed._messages import Built, Failure, Group, Heard, Mode, Step, Turn, Weight
 from soma.engine import Call, Runner
+from soma.health import Measurements, Unit
 from soma.training import DifferentiableFilter, TrainingRun, mapped
 from soma.training import build as build_module
 
@@ -62,8 +66,16 @@ class Hosted:
             call = self._run.call(self.node, judging=not mode.graph_trains)
             self._calls[mode.graph_trains] = call
         with torch.set_grad_enabled(mode.gradients):
-            answer = call.function(self.here(crossing(x)))
-            output, aux = cast(tuple[object, object], answer) if call.has_extra else (answer, {})
+            given = self.here(crossing(x))
+            with outposts(mode.turns) as listening:
+                for one in listening:
+                    one.begins(self.node.id, call.function, given)
+                answer = call.function(given)
+                output, aux = (
+                    cast(tuple[object, object], answer) if call.has_extra else (answer, {})
+                )
+                for one in listening:
+                    one.answered(self.node.id, output)
             return crossing(there(output)), crossing(there(aux))
 
     def tensors(self) -> dict[str, Tensor]:
@@ -88,6 +100,7 @@ class Host:
         self.device = torch.device("cpu")
         self.nodes: dict[NodeId, Hosted] = {}
         self.plain: dict[NodeId, tuple[Filter, object]] = {}
+        self.outposts: dict[str, Outpost] = {}  # by audit
         self._optimizers: dict[str, tuple[Optimizer, list[list[Tensor]]]] = {}
 
     def begin(self, device: str) -> None:
@@ -116,6 +129,20 @@ class Host:
 
 
 HOST = Host()
+
+
+@contextmanager
+def outposts(turns: tuple[Turn, ...]) -> Iterator[list[Outpost]]:
+    """Give the audits that measure a forward, at their step; the others hear nothing of it."""
+    given = {one.audit: one for one in turns}
+    with ExitStack() as stack:
+        for audit, one in HOST.outposts.items():
+            if audit not in given:
+                stack.enter_context(one.deaf())
+            else:
+                turn = given[audit]
+                one.turn_to(turn.step, whole=turn.whole, every=turn.every)
+        yield [HOST.outposts[one] for one in given if one in HOST.outposts]
 
 
 def _same(one: list[list[Tensor]], other: list[list[Tensor]]) -> bool:
@@ -174,11 +201,18 @@ def norms(context: int, weights: tuple[tuple[NodeId, str], ...]) -> list[Tensor 
 
 
 @_answered
-def step(context: int, steps: tuple[Step, ...], scale: Tensor | None) -> None:
-    """Step the optimizers with the gradients of a context, multiplied by `scale`."""
+def step(context: int, steps: tuple[Step, ...], scale: Tensor | None) -> dict[str, Heard]:
+    """Step the optimizers with the gradients of a context, multiplied by `scale`.
+
+    Return what each audit heard of it.
+    """
     gradients = dist_autograd.get_gradients(context)  # type: ignore[attr-defined]
+    for outpost in HOST.outposts.values():
+        outpost.gradients_came(gradients)
     for one in steps:
         optimizer = HOST.optimizer(one)
+        for outpost in HOST.outposts.values():
+            outpost.follow(optimizer)
         weights = [weight for group in one.groups for weight in HOST.weights(group)]
         for weight in weights:
             weight.grad = gradients.get(weight)
@@ -187,6 +221,28 @@ def step(context: int, steps: tuple[Step, ...], scale: Tensor | None) -> None:
         optimizer.step()
         for weight in weights:
             weight.grad = None
+    return {audit: Heard(*one.stepped()) for audit, one in HOST.outposts.items()}
+
+
+@_answered
+def watch(
+    audit: str, node: NodeId, inside: Inside, channels: ChannelConfig | None
+) -> tuple[Unit, ...]:
+    """Have an audit watch a node; return what is watched of it, itself first."""
+    if audit not in HOST.outposts:
+        HOST.outposts[audit] = Outpost(inside, channels)
+    hosted = HOST.nodes[node]
+    own = getattr(hosted.filter, "_audit_scope", None)
+    return HOST.outposts[audit].add(node, hosted.module, own)
+
+
+@_answered
+def measured(audit: str, is_over: bool) -> Measurements:
+    """Return what an audit has measured since this was last asked."""
+    outpost = HOST.outposts.pop(audit) if is_over else HOST.outposts[audit]
+    if is_over:
+        outpost.close()
+    return outpost.measured()
 
 
 @_answered

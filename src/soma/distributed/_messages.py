@@ -40,6 +40,25 @@ class Built:
 
 
 @dataclass(frozen=True, slots=True)
+class Turn:
+    """What an audit measures in a forward; the client counts the steps for all."""
+
+    audit: str
+    step: int
+    whole: bool
+    every: int  # one in so many steps is measured whole
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What an audit hears at once of a step on one worker."""
+
+    norm: float  # of the gradients, as backward left them
+    norm_at_step: float
+    seconds: float  # that measuring took
+
+
+@dataclass(frozen=True, slots=True)
 class Mode:
     """How a node is to answer."""
 
@@ -47,6 +66,7 @@ class Mode:
     module_trains: bool
     gradients: bool
     frozen: tuple[str, ...]  # the parameters that ask for no gradient
+    turns: tuple[Turn, ...] = ()  # of the audits that listen
 
 
 @dataclass(frozen=True, slots=True)

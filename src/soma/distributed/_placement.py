@@ -17,11 +17,12 @@ from torch.optim import Optimizer
 from soma.core import Filter, Node, NodeId
 from soma.distributed import _host
 from soma.distributed._connection import Connection, connection_to
-from soma.distributed._messages import Built, Group, Step
+from soma.distributed._messages import Built, Group, Step, Turn
 from soma.distributed._stand_in import RemoteFilter, RemoteModule, RemoteParameter
+from soma.distributed._watching import Watching
 from soma.engine import Runner
 from soma.errors import ModeError, SomaError, TornStep, WorkerLost
-from soma.training import DifferentiableFilter, Optimizers
+from soma.training import DifferentiableFilter, Ear, Optimizers
 
 
 class RpcPlacement:
@@ -35,6 +36,7 @@ class RpcPlacement:
         self._unstepped = False  # gradients that no optimizer has used, and nobody has cleared
         self._went_back = False  # backward ran in this context
         self._torn: str | None = None
+        self._watching: list[Watching] = []
 
     def build(self, node: Node, x: object) -> object:
         """Build a node's module on its worker, unless it is built; return its answer to `x`."""
@@ -50,7 +52,7 @@ class RpcPlacement:
         )
         torch.set_rng_state(built.generator)
         filter._built_for = built.built_for  # type: ignore[assignment]
-        filter._module = RemoteModule(node, worker, connection, built.weights)
+        filter._module = RemoteModule(node, worker, connection, built.weights, self._turns)
         state = self._runner.states.get(node.id)
         if state is not None:
             raise SomaError(
@@ -69,10 +71,13 @@ class RpcPlacement:
 
     def cleared(self) -> None:
         """Forget gradients of earlier contexts."""
+        if self._unstepped:
+            for one in self._watching:
+                one.dropped()
         self._unstepped = False
 
-    def backward(self, losses: Sequence[Tensor], *, retain_graph: bool) -> None:
-        """Run autograd over all workers.
+    def backward(self, losses: Sequence[Tensor], *, retain_graph: bool) -> list[nn.Parameter]:
+        """Run autograd over all workers; return the parameters here that have a gradient.
 
         Raises:
             ModeError: outside `with g.context()`, or gradients of an earlier one would add up.
@@ -102,9 +107,10 @@ class RpcPlacement:
         gradients = dist_autograd.get_gradients(  # type: ignore[attr-defined]
             self._context_id
         )
-        for _, parameter in self._local_parameters():
-            if parameter in gradients:
-                parameter.grad = gradients[parameter]
+        found = [one for _, one in self._local_parameters() if one in gradients]
+        for parameter in found:
+            parameter.grad = gradients[parameter]
+        return found
 
     def clip(self, parameters: Iterable[nn.Parameter], max_norm: float) -> Tensor:
         """Scale all gradients down to a norm of at most `max_norm`; return the norm before."""
@@ -141,8 +147,11 @@ class RpcPlacement:
                 "`step` was called, and no context is open: `with g.context() as ctx` comes "
                 "first, with forward and backward inside."
             )
+        if self._context is not None:
+            for worker in dict.fromkeys(name for one in self._watching for name in one.workers):
+                orders.setdefault(worker, [])  # an audit hears of steps that move nothing there
         connection = self._connection() if orders else None
-        running = []
+        running, heard = [], []
         try:
             for worker, steps in orders.items():
                 assert connection is not None
@@ -150,13 +159,15 @@ class RpcPlacement:
                 running.append((worker, connection.begin(worker, _host.step, *given)))
             for worker, future in running:
                 assert connection is not None
-                connection.result(future, worker)
+                heard.append(connection.result(future, worker))
         except SomaError as error:
             self._torn = str(error).partition("\n")[0]
             raise TornStep(
                 f"a step failed on the way, so weights may have moved on some workers and not on "
                 f"others: {error}"
             ) from error
+        for one in self._watching:
+            one.heard(heard)
         optimizers.step(only, None)  # what is here moves last: it is lost last
         self._unstepped = False
         self._end()
@@ -188,6 +199,16 @@ class RpcPlacement:
             connection.call(node.target, _host.rebuild, *given, node=node.id)
             module.connection = connection
         self._torn = None
+
+    def listen(self, ear: Ear) -> Watching:
+        """Measure the modules on workers, for an audit."""
+        watching = Watching(ear, self._watching)
+        self._watching.append(watching)
+        return watching
+
+    def _turns(self, module: RemoteModule) -> tuple[Turn, ...]:
+        turns = [one.turn(module) for one in self._watching]
+        return tuple(one for one in turns if one is not None)
 
     def _connection(self, *, renew: bool = False) -> Connection:
         return connection_to(targets(self._runner), renew=renew)

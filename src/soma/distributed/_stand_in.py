@@ -10,7 +10,7 @@ from soma.core import Filter, Node, NodeId
 from soma.distributed import _host
 from soma.distributed._aligned import crossing
 from soma.distributed._connection import Connection
-from soma.distributed._messages import Mode, Weight
+from soma.distributed._messages import Mode, Turn, Weight
 from soma.engine import generators_kept
 from soma.errors import InvalidOutput
 from soma.training import DifferentiableFilter, StandIn
@@ -39,19 +39,27 @@ class RemoteModule(StandIn):
         worker: str,
         connection: Connection,
         weights: "tuple[Weight, ...]",
+        turns: "Callable[[RemoteModule], tuple[Turn, ...]]" = lambda _: (),
     ) -> None:
         super().__init__()
         self._node = node
         self.worker = worker
         self.connection = connection
+        self._turns = turns  # of the audits that listen
         for weight in weights:
             self._add(weight)
+
+    @property
+    def node(self) -> NodeId:
+        """The node's id."""
+        return self._node.id
 
     def answer(self, x: object, *, graph_trains: bool) -> tuple[object, dict[str, object]]:
         """Return `(output, aux)` of the node's filter, run on the worker."""
         frozen = [name for name, one in self.named_parameters() if not one.requires_grad]
         gradients = torch.is_grad_enabled()
-        mode = Mode(graph_trains, self.training, gradients, tuple(frozen))
+        turns = self._turns(self) if graph_trains and gradients else ()
+        mode = Mode(graph_trains, self.training, gradients, tuple(frozen), turns)
         output, aux = self.connection.call(
             self.worker, _host.answer, self._node.id, crossing(x), mode, node=self._node.id
         )

@@ -1,0 +1,90 @@
+"""A program's side of audits on workers: opens them there, tells them steps, fetches numbers."""
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import count
+
+from soma.core import NodeId
+from soma.distributed import _host
+from soma.distributed._connection import Connection
+from soma.distributed._messages import Heard, Turn
+from soma.distributed._stand_in import RemoteModule
+from soma.errors import SomaError
+from soma.training import Ear
+
+_NUMBERS = count(1)
+
+
+class Watching:
+    """One audit, over all workers of a graph.
+
+    Args:
+        ear: the audit.
+        among: those that listen to the same graph; this one takes itself out at its end.
+    """
+
+    def __init__(self, ear: Ear, among: "list[Watching]") -> None:
+        self._ear = ear
+        self._among = among
+        self._audit = f"audit {next(_NUMBERS)}"
+        self._opened: dict[NodeId, RemoteModule] = {}
+        self._sessions: dict[NodeId, Connection] = {}
+
+    @property
+    def workers(self) -> tuple[str, ...]:
+        """The workers where it listens, and that are there."""
+        there = [node for node, one in self._sessions.items() if one.lost is None]
+        return tuple(dict.fromkeys(self._opened[node].worker for node in there))
+
+    def turn(self, module: RemoteModule) -> Turn | None:
+        """Return what is to be measured in a forward of a module, and watch it if it is new."""
+        turn = self._ear.turn()
+        if turn is None:
+            return None
+        node, connection = module.node, module.connection
+        if self._sessions.get(node) is not connection:
+            given = (self._audit, node, self._ear.inside, self._ear.channels)
+            units = connection.call(module.worker, _host.watch, *given, node=node)
+            self._opened[node], self._sessions[node] = module, connection
+            self._ear.met(node, units)
+        step, whole, every = turn
+        return Turn(self._audit, step, whole, every)
+
+    def heard(self, answers: Sequence[Mapping[str, Heard]]) -> None:
+        """Tell the audit of a step that the workers have taken."""
+        mine = [one[self._audit] for one in answers if self._audit in one]
+        if mine:
+            self._ear.heard(
+                math.hypot(*(one.norm for one in mine)),
+                math.hypot(*(one.norm_at_step for one in mine)),
+                sum(one.seconds for one in mine),
+            )
+
+    def dropped(self) -> None:
+        """Tell the audit that gradients were cleared that no optimizer has used."""
+        self._ear.dropped()
+
+    def fetch(self) -> None:
+        """Have the audit take all that was measured so far."""
+        self._bring(is_over=False)
+
+    def close(self) -> None:
+        """Fetch the rest, and take the audit off the workers."""
+        if self in self._among:
+            self._among.remove(self)
+            self._bring(is_over=True)
+            self._opened.clear()
+            self._sessions.clear()
+
+    def _bring(self, *, is_over: bool) -> None:
+        by_worker: dict[tuple[int, str], list[NodeId]] = {}
+        for node, module in self._opened.items():
+            by_worker.setdefault((id(self._sessions[node]), module.worker), []).append(node)
+        for (_, worker), nodes in by_worker.items():
+            connection = self._sessions[nodes[0]]
+            try:
+                found = connection.call(worker, _host.measured, self._audit, is_over)
+            except SomaError:
+                self._ear.lost(nodes, worker)
+            else:
+                self._ear.take(found)
