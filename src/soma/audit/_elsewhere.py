@@ -14,7 +14,7 @@ from soma.audit._scope import ChannelConfig, InsideByNode
 from soma.audit._spots import Spot
 from soma.audit._tensors import numeric_tensors
 from soma.core import NodeId
-from soma.health import Measurements, Origin, Series, Unit
+from soma.health import Measurements, Origin, Series, Step, Unit
 
 
 class Elsewhere:
@@ -136,28 +136,39 @@ class Elsewhere:
     def _choose_origin(self) -> None:
         """Believe one claim: a process sees only its own modules, and knows no loss."""
         measured = self._recorder.measurements
-        if measured.origins or not self._claims:
+        bad = (one for one in measured.steps if not one.skipped and not _is_fine(one))
+        step = next(bad, None)
+        if step is None or measured.origins:
             return
-        first = min(one.step for one in self._claims)
-        claims = [one for one in self._claims if one.step == first]
-        measured.origins += [*self._born(claims), *self._outside(first, claims)][:1]
+        claims = [one for one in self._claims if one.step == step.step]
+        measured.origins += [*self._born(claims), *self._outside(step, claims)][:1]
 
     def _born(self, claims: Sequence[Origin]) -> Iterator[Origin]:
         units = self._recorder.measurements.units
-        known = sorted(
-            (one for one in claims if one.unit in units),
-            key=lambda one: units[one.unit or ""].order,
-        )
+        inside = ((units[one.unit].order, one) for one in claims if one.unit in units)
+        known = [one for _, one in sorted(inside, key=lambda pair: pair[0])]
         yield from (one for one in known if one.phase != "backward")
-        yield from reversed([one for one in known if one.phase == "backward"])
+        yield from (one for one in reversed(known) if one.phase == "backward")
 
-    def _outside(self, step: int, claims: Sequence[Origin]) -> Iterator[Origin]:
+    def _outside(self, step: Step, claims: Sequence[Origin]) -> Iterator[Origin]:
         if self._is_bad_input:
             yield from (one for one in claims if one.phase == "data")
-        seen = (one for one in self._recorder.measurements.steps if one.step == step)
-        for one in seen:
-            if one.loss is not None and not math.isfinite(one.loss) and one.output_norm < math.inf:
-                yield from (claim for claim in claims if claim.phase == "loss")
+        if not math.isfinite(step.output_norm):
+            return
+        for what, value in (("gradient", step.output_grad_norm), ("loss", step.loss or 0.0)):
+            if not math.isfinite(value):
+                yield Origin(
+                    step=step.step,
+                    unit=None,
+                    operation="",
+                    phase="loss",
+                    value="nan" if math.isnan(value) else "inf",
+                    detail=f"the network's output is finite, its {what} is not",
+                )
+
+
+def _is_fine(step: Step) -> bool:
+    return math.isfinite(step.grad_norm) and math.isfinite(step.loss or 0.0)
 
 
 def _joined(here: Series | None, there: Series) -> Series:

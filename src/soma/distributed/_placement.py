@@ -63,6 +63,9 @@ class RpcPlacement:
 
     def begin(self) -> None:
         """Open a context; the one before is over, stepped or not."""
+        if self._unstepped and self._context is not None:
+            for one in self._watching:
+                one.dropped(self._context_id)
         self._end()
         self._context = dist_autograd.context()
         self._context_id = self._context.__enter__()
@@ -71,9 +74,6 @@ class RpcPlacement:
 
     def cleared(self) -> None:
         """Forget gradients of earlier contexts."""
-        if self._unstepped:
-            for one in self._watching:
-                one.dropped()
         self._unstepped = False
 
     def backward(self, losses: Sequence[Tensor], *, retain_graph: bool) -> list[nn.Parameter]:

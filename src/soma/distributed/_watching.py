@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from itertools import count
 
 from soma.core import NodeId
@@ -33,8 +34,7 @@ class Watching:
     @property
     def workers(self) -> tuple[str, ...]:
         """The workers where it listens, and that are there."""
-        there = [node for node, one in self._sessions.items() if one.lost is None]
-        return tuple(dict.fromkeys(self._opened[node].worker for node in there))
+        return tuple(self._there())
 
     def turn(self, module: RemoteModule) -> Turn | None:
         """Return what is to be measured in a forward of a module, and watch it if it is new."""
@@ -60,8 +60,13 @@ class Watching:
                 sum(one.seconds for one in mine),
             )
 
-    def dropped(self) -> None:
-        """Tell the audit that gradients were cleared that no optimizer has used."""
+    def dropped(self, context: int) -> None:
+        """Tell the audit of a context whose gradients no optimizer has used."""
+        answers = []
+        for worker, connection in self._there().items():
+            with suppress(SomaError):  # the next forward tells of a lost worker
+                answers.append(connection.call(worker, _host.step, context, (), None))
+        self.heard(answers)
         self._ear.dropped()
 
     def fetch(self) -> None:
@@ -75,6 +80,13 @@ class Watching:
             self._bring(is_over=True)
             self._opened.clear()
             self._sessions.clear()
+
+    def _there(self) -> dict[str, Connection]:
+        return {
+            self._opened[node].worker: connection
+            for node, connection in self._sessions.items()
+            if connection.lost is None
+        }
 
     def _bring(self, *, is_over: bool) -> None:
         by_worker: dict[tuple[int, str], list[NodeId]] = {}
