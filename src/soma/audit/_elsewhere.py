@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from soma.audit._origin_watch import worst
-from soma.audit._recorder import Recorder
 from soma.audit._scope import ChannelConfig, InsideByNode
 from soma.audit._spots import Spot
+from soma.audit._spread import SpreadRecorder
 from soma.audit._tensors import numeric_tensors
 from soma.core import NodeId
 from soma.health import Measurements, Origin, Series, Step, Unit
@@ -21,7 +21,7 @@ class Elsewhere:
     """What one audit knows of modules in other processes."""
 
     def __init__(
-        self, recorder: Recorder, inside: InsideByNode, channels: ChannelConfig | None
+        self, recorder: SpreadRecorder, inside: InsideByNode, channels: ChannelConfig | None
     ) -> None:
         self.inside = inside
         self.channels = channels

@@ -9,9 +9,9 @@ from torch import Tensor, nn
 from soma.audit._audit import Audit
 from soma.audit._budget import Budget
 from soma.audit._elsewhere import Elsewhere
-from soma.audit._recorder import Recorder
 from soma.audit._replaced import mark_replaced
 from soma.audit._scope import ChannelConfig, InsideByNode, channel_config, check_nodes
+from soma.audit._spread import SpreadRecorder
 from soma.audit._watch import Watch
 from soma.core import Event, NodeId, NodeStarted, StepFinished
 from soma.engine import Runner
@@ -50,7 +50,7 @@ def audit_graph(
     """Watch a graph while it is trained inside a `with`; `Graph.gradient_audit` says more."""
     check_nodes(inside, [node for node, _ in trainer.filters])
     config = channel_config(channels)
-    recorder = Recorder(config, Budget(budget))
+    recorder = SpreadRecorder(config, Budget(budget))
     recorder.outputs.are_told = True
     audit = Audit(recorder, thresholds)
     with ExitStack() as stack:
@@ -75,7 +75,7 @@ class _Nodes:
     def __init__(
         self,
         trainer: Trained,
-        recorder: Recorder,
+        recorder: SpreadRecorder,
         watch: Watch,
         elsewhere: Elsewhere,
         stack: ExitStack,

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor, nn
 
 from soma.audit._budget import Budget
-from soma.audit._recorder import Recorder
 from soma.audit._replaced import mark_replaced
 from soma.audit._scope import ChannelConfig, Inside, InsideByNode
+from soma.audit._spread import SpreadRecorder
 from soma.audit._watch import Watch
 from soma.health import Measurements, Unit
 
@@ -28,7 +28,7 @@ class Outpost:
 
     def __init__(self, inside: InsideByNode, channels: ChannelConfig | None) -> None:
         self._budget = _Told()
-        self._recorder = Recorder(channels, self._budget)
+        self._recorder = SpreadRecorder(channels, self._budget)
         self._stack = ExitStack()
         self._watch = Watch(self._recorder, inside, self._stack)
         self._spots: dict[str, int] = {}

@@ -159,17 +159,6 @@ class Recorder(Guarded):
 
     # Backward
 
-    def pass_begins(self) -> None:
-        """Be in a forward, before any of its modules is called."""
-        if self.grad_mode and running_backward() == -1:
-            self._pass(repeated=False)
-
-    def turn_to(self, step: int) -> None:
-        """Go on at a step that somebody else counts."""
-        if self._now is not None and self._now.number != step:
-            self._close(skipped=True)  # nobody has said that it ended
-        self._steps = step
-
     def given_loss(self, losses: Sequence[Tensor]) -> None:
         """Take the loss that a backward is about to start from."""
         if self._now is not None and losses and not (self._open and self._now.loss):
@@ -196,23 +185,6 @@ class Recorder(Guarded):
             taken.passes[-1].has_backward = True
         self.weights.arrived(index, self._numbers)
         self.arrivals.came(index, task, is_innermost=self._running[-1:] == [task])
-
-    def gradients_came(self, parameters: Sequence[Tensor]) -> None:
-        """Take the gradients of a backward of which hooks of parameters have not heard.
-
-        torch's distributed autograd calls none of them, and puts no gradient into `.grad`.
-        """
-        taken = self._now
-        if taken is None:
-            return
-        fresh = self.weights.known(parameters)
-        taken.arrived.update(fresh)
-        taken.real |= taken.tasks
-        if taken.passes:
-            taken.passes[-1].has_backward = True
-        for index in fresh:
-            self.weights.arrived(index, self._numbers)
-        self.weights.after_backward(fresh, self._numbers)
 
     def backward_ended(self, task: int) -> None:
         """Measure the gradients as they are now."""
@@ -307,21 +279,6 @@ class Recorder(Guarded):
         """End a step of an optimizer that torch's hooks know nothing of."""
         if self._now is not None and self._now.arrived and not self._now.stepped:
             self._close(skipped=False)
-
-    def stepped_elsewhere(self) -> None:
-        """End the step under way, if it has not ended with an optimizer's."""
-        if self._now is not None:
-            self._close(skipped=False)
-
-    def step_dropped(self) -> None:
-        """End a step whose gradients were cleared, and used by nobody."""
-        if self._now is not None and self._now.passes and self._now.passes[-1].has_backward:
-            self._close(skipped=True)
-
-    def look_for_origin(self) -> None:
-        """Look where a bad number comes from that showed in another process."""
-        if self._now is not None:
-            self.repeats.look(self._now, self._numbers, is_bad=True)
 
     def _own(self, optimizer: Optimizer) -> list[int]:
         return self.weights.known(parameters_of(optimizer))
