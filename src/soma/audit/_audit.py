@@ -6,6 +6,7 @@ from math import isfinite
 from time import perf_counter
 from typing import NoReturn
 
+from soma.audit._ranks import measured_by_all
 from soma.audit._record import AuditRecord
 from soma.audit._recorder import Recorder
 from soma.audit._replaced import mark_replaced
@@ -67,6 +68,21 @@ class Audit:
         for record in self._records:
             record.write_health(report)
         return report
+
+    def report_of_all_ranks(self, timeout: float = 60.0) -> AuditReport:
+        """Return the verdict on the numbers of all ranks of a data-parallel training.
+
+        Every rank calls it, once each time, also where its own training has failed. One that
+        does not come is named in a note, after a wait that has an end; so are ranks that differ.
+        `report` goes on telling of this rank alone.
+
+        Args:
+            timeout: seconds to wait for the other ranks; all ranks give the same.
+
+        Raises:
+            ModeError: `torch.distributed` is not initialised.
+        """
+        return AuditReport(judge(measured_by_all(self.measurements, timeout), self._thresholds))
 
     def assert_healthy(self) -> None:
         """Return quietly if nothing is wrong.
