@@ -26,6 +26,7 @@
     ├── WorkerMismatch (RuntimeError)     a worker with other versions
     ├── WorkerLost (ConnectionError)      a worker that is gone
     │   └── WorkerTimeout (TimeoutError)  or that did not answer in time
+    ├── NotSent (TypeError)               something that cannot cross to a worker
     ├── RemoteFailure (RuntimeError)      an exception on a worker
     ├── TornStep (RuntimeError)           a step that not all workers have taken
     ├── CheckpointError (ValueError)      a bundle that cannot be read, or a graph that fits in none
@@ -67,6 +68,7 @@ __all__ = [
     "NotFitted",
     "NotMaterialized",
     "NotRecorded",
+    "NotSent",
     "RemoteFailure",
     "RunNotWritten",
     "SinkWarning",
@@ -185,6 +187,10 @@ class WorkerLost(SomaError, ConnectionError):
 
 class WorkerTimeout(WorkerLost, TimeoutError):
     """A worker did not answer in time."""
+
+
+class NotSent(SomaError, TypeError):
+    """Something cannot be sent to a worker, or is of a class that is not there."""
 
 
 class RemoteFailure(SomaError, RuntimeError):

@@ -1,13 +1,14 @@
 """Graphs that may have nodes on workers, and one training loop for all of them."""
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.optim import SGD, Adam, AdamW
 from torch.optim.lr_scheduler import StepLR
 
-from soma import Filter, Graph
+from soma import DifferentiableFilter, Filter, Graph
 from tests.training.filters import Concatenate, Dense, Gated
 
 torch.manual_seed(3)
@@ -109,3 +110,50 @@ def weights(g: Graph) -> dict[str, Tensor]:
         if isinstance(found, dict)
         for name, one in found.items()
     }
+
+
+class Normed(DifferentiableFilter):
+    """Batch normalisation, with a buffer that no file keeps, and state that is no tensor."""
+
+    def build_module(self, input_shape: Any) -> nn.Module:
+        return Counted(input_shape[-1])
+
+
+class Counted(nn.BatchNorm1d):
+    """Counts its calls in training, in two ways."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__(width)
+        self.register_buffer("passing", torch.zeros(1), persistent=False)
+        self.calls = 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.calls += self.training
+        self.passing += self.training
+        return super().forward(x)
+
+    def get_extra_state(self) -> int:
+        return self.calls
+
+    def set_extra_state(self, state: int) -> None:
+        self.calls = state
+
+
+class Tied(DifferentiableFilter):
+    """An autoencoder whose halves share one weight, with dropout between them."""
+
+    def build_module(self, input_shape: Any) -> nn.Module:
+        first, second = nn.Linear(input_shape[-1], input_shape[-1]), nn.Linear(*input_shape * 2)
+        second.weight = first.weight
+        return nn.Sequential(first, nn.Dropout(0.5), second)
+
+
+class Reading(DifferentiableFilter):
+    """Reads a tensor, a tuple or a dict of tensors of any type."""
+
+    def build_module(self, input_shape: Any) -> nn.Module:
+        return nn.Linear(5, 2)
+
+    def forward(self, x: Any, state: object = None) -> Any:
+        parts = list(x.values()) if isinstance(x, dict) else x if isinstance(x, tuple) else [x]
+        return self._module(sum(torch.as_tensor(part).float() for part in parts)), {}

@@ -31,10 +31,11 @@ class Elsewhere:
         self._units: dict[NodeId, tuple[Unit, ...]] = {}
         self._lost: dict[NodeId, str] = {}
         self._claims: list[Origin] = []  # who says that a bad number was made where
-        self._is_bad_input = False
+        self._is_bad_input: bool | None = None  # of the first step with bad numbers
 
     def begin(self) -> None:
         """Put together what is found here with what is found elsewhere."""
+        self._recorder.is_joint = True
         self._recorder.repeats.found = self._claims
         self._recorder.settler.described = self._describe
 
@@ -69,9 +70,10 @@ class Elsewhere:
         if taken is not None:
             taken.elsewhere = norm, norm_at_step
         if not math.isfinite(norm) and not self._claims:
-            came = worst(one for _, one in numeric_tensors(self.input))
-            self._is_bad_input |= came is not None
             recorder.guarded(None, recorder.look_for_origin)
+        if self._is_bad_input is None and (self._claims or not math.isfinite(norm)):
+            came = worst(one for _, one in numeric_tensors(self.input))
+            self._is_bad_input = came is not None
 
     def dropped(self) -> None:
         """Know that gradients were cleared that no optimizer has used."""
@@ -153,7 +155,7 @@ class Elsewhere:
     def _outside(self, step: Step, claims: Sequence[Origin]) -> Iterator[Origin]:
         if self._is_bad_input:
             yield from (one for one in claims if one.phase == "data")
-        if not math.isfinite(step.output_norm):
+        if self._is_output_bad(step.step):
             return
         for what, value in (("gradient", step.output_grad_norm), ("loss", step.loss or 0.0)):
             if not math.isfinite(value):
@@ -165,6 +167,16 @@ class Elsewhere:
                     value="nan" if math.isnan(value) else "inf",
                     detail=f"the network's output is finite, its {what} is not",
                 )
+
+    def _is_output_bad(self, step: int) -> bool:
+        measured = self._recorder.measurements
+        shares = (
+            measured.series[id].get("act_bad_frac", Series())
+            for id, unit in measured.units.items()
+            if unit.feeds_output and id in measured.series
+        )
+        found = (dict(zip(one.steps, one.values, strict=True)) for one in shares)
+        return any(one.get(step, 0.0) > 0 for one in found)
 
 
 def _is_fine(step: Step) -> bool:

@@ -29,6 +29,7 @@ class Outpost:
     def __init__(self, inside: InsideByNode, channels: ChannelConfig | None) -> None:
         self._budget = _Told()
         self._recorder = SpreadRecorder(channels, self._budget)
+        self._recorder.is_joint = True
         self._stack = ExitStack()
         self._watch = Watch(self._recorder, inside, self._stack)
         self._spots: dict[str, int] = {}

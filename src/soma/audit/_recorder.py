@@ -51,6 +51,7 @@ class Recorder(Guarded):
         self.on_step: list[Callable[[], None]] = []
         self.attach: Callable[[], None] = lambda: None  # hooks for parameters that are new
         self.bring: Callable[[], None] = lambda: None  # numbers from other processes
+        self.is_joint = False  # a step ends when all processes have stepped, which is told
         self.settled = False  # numbers of a step have come since this was last looked at
         self.followed: Followed | None = None
         self._order = 0
@@ -272,7 +273,7 @@ class Recorder(Guarded):
             return
         self.weights.after_step(own, self._numbers, whole=self._now.whole)
         self._now.stepped = True
-        if running_backward() == -1:
+        if running_backward() == -1 and not self.is_joint:
             self._close(skipped=False)
 
     def stepped_unseen(self) -> None:

@@ -6,40 +6,41 @@ last bits, where an operand is not aligned. With the copies here training is bit
 
 import torch
 from torch import Tensor
-from torch.autograd.function import FunctionCtx
 
 from soma.training import mapped
 
 _ALIGNMENT = 64  # bytes, as torch's own memory has
 
 
-class _Crossing(torch.autograd.Function):
-    """The identity; input and gradient are aligned."""
-
-    @staticmethod
-    def forward(context: FunctionCtx, x: Tensor) -> Tensor:
-        return x.view_as(x) if _is_aligned(x) else x.clone()
-
-    @staticmethod
-    def backward(context: FunctionCtx, *gradients: Tensor) -> Tensor:
-        (gradient,) = gradients
-        return gradient if _is_aligned(gradient) else gradient.clone()
+def sent(value: object) -> object:
+    """Return a value to send, in main memory: the gradients that come back for it are aligned."""
+    return mapped(value, _sent)
 
 
-def crossing(value: object) -> object:
-    """Return a value that goes to another process or came from one."""
-    return mapped(value, _crossed)
+def received(value: object, device: torch.device | None = None) -> object:
+    """Return a value that came, aligned, and on a device if one is given."""
+    if device is None or device.type == "cpu":
+        return mapped(value, _received)
+    return mapped(value, lambda one: one.to(device) if isinstance(one, Tensor) else one)
 
 
-def _crossed(one: object) -> object:
-    if not isinstance(one, Tensor) or one.layout is not torch.strided:
+def _sent(one: object) -> object:
+    if not isinstance(one, Tensor):
         return one
-    if one.requires_grad and torch.is_grad_enabled():
-        return _Crossing.apply(one)  # type: ignore[no-untyped-call]
-    return one if _is_aligned(one) else one.clone()
+    if not one.requires_grad or not torch.is_grad_enabled():
+        return one.cpu()
+    view = one.cpu().view_as(one)  # of this message alone, so that the hook ends with it
+    view.register_hook(_aligned)  # type: ignore[no-untyped-call]
+    return view
 
 
-def _is_aligned(tensor: Tensor) -> bool:
-    if tensor.device.type != "cpu" or tensor.layout is not torch.strided:
-        return True
-    return tensor.data_ptr() % _ALIGNMENT == 0 and tensor.is_contiguous()
+def _received(one: object) -> object:
+    return _aligned(one) if isinstance(one, Tensor) else one
+
+
+def _aligned(tensor: Tensor) -> Tensor:
+    if tensor.layout is not torch.strided or tensor.device.type != "cpu":
+        return tensor
+    if tensor.data_ptr() % _ALIGNMENT == 0 and tensor.is_contiguous():
+        return tensor
+    return tensor.clone()

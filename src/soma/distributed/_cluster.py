@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from soma.distributed._connection import connect, disconnect
+from soma.distributed._connection import connect, kept_settings
 from soma.distributed._meeting import Meeting
 from soma.errors import WorkerUnavailable
 
@@ -39,11 +39,10 @@ def local_cluster(count: int, *, timeout: float = 60.0) -> Iterator[tuple[str, .
         ]
         try:
             _wait(meeting, names, processes)
-            connect(*names, timeout=timeout, folder=folder)
-            yield names
+            with kept_settings():
+                connect(*names, timeout=timeout, folder=folder)
+                yield names
         finally:
-            disconnect()
-            connect(folder=None)
             _end(processes)
 
 

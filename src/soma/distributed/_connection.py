@@ -8,8 +8,8 @@ import atexit
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from threading import RLock
 from typing import Any
@@ -17,11 +17,10 @@ from typing import Any
 import torch.distributed.rpc as rpc
 
 from soma.core import NodeId, checked_target
-from soma.distributed import _group, _host
+from soma.distributed import _context, _faults, _group, _host
 from soma.distributed._meeting import Meeting, Request, versions
 from soma.distributed._messages import Failure
 from soma.errors import (
-    RemoteFailure,
     WorkerLost,
     WorkerMismatch,
     WorkerTimeout,
@@ -41,14 +40,14 @@ Future = Any  # torch has no type for one that an answer of any kind is waited f
 class Connection:
     """What holds the workers of one session."""
 
-    def __init__(self, names: Sequence[str], meeting: Meeting, timeout: float, number: int) -> None:
+    def __init__(self, names: Sequence[str], meeting: Meeting, timeout: float) -> None:
         self.names = tuple(names)
         self.timeout = timeout
-        self.lost: str | None = None  # the worker that no longer answers
+        self.lost: str | None = None  # why nothing can be asked any more
         self._stack = ExitStack()
         with ExitStack() as stack:
             self.session = stack.enter_context(meeting.opened())
-            self._meet(meeting, number)
+            self._meet(meeting)
             stack.callback(_group.leave)
             self._stack = stack.pop_all()
 
@@ -67,13 +66,18 @@ class Connection:
         self, worker: str, function: Callable[..., Any], *args: object, node: NodeId | None = None
     ) -> Future:
         """Start a call; `result` waits for it."""
-        if self.lost is not None:
-            raise WorkerLost(_lost(self.lost, node, "was lost before"))
-        address = _group.address(worker, self.session)
+        self.check(worker, node)
         try:
-            return rpc.rpc_async(address, function, args, timeout=self.timeout)
+            return rpc.rpc_async(self._address(worker), function, args, timeout=self.timeout)
         except RuntimeError as error:
             raise self.explained(error, worker, node) from error
+        except Exception as error:
+            raise _faults.not_sent(error, worker, node) from error
+
+    def check(self, worker: str, node: NodeId | None = None) -> None:
+        """Raise `WorkerLost` where nothing can be asked any more."""
+        if self.lost is not None:
+            raise _faults.out_of_reach(worker, node, self.lost)
 
     def result(self, future: Future, worker: str, node: NodeId | None = None) -> Any:
         """Return the answer of a call that was started."""
@@ -82,48 +86,60 @@ class Connection:
         except Exception as error:
             raise self.explained(error, worker, node) from error
         if isinstance(answer, Failure):
-            raise RemoteFailure(
-                f"{answer.kind} on {worker}{_of(node)}: {answer.text}\n\nThere:\n{answer.trace}"
-            )
+            raise _faults.failed(answer, worker, node)
         return answer
 
     def explained(self, error: Exception, worker: str, node: NodeId | None) -> Exception:
         """Return the error to raise for one of torch's."""
-        text = str(error)
-        if "RPC ran for more than" in text or "timed out" in text.lower():
-            self.lost = worker
-            return WorkerTimeout(
-                f"{worker}{_of(node)} gave no answer within {self.timeout:g} s. It hangs, or has "
-                "more to do than that: `soma.distributed.connect(timeout=...)` waits longer."
-            )
+        if _faults.is_timeout(error):
+            self.lost = f"{worker} gave no answer in time"
+            return _faults.timeout([worker], node, self.timeout)
         if isinstance(error, RuntimeError) and not self._answers(worker):
-            self.lost = worker
-            return WorkerLost(_lost(worker, node, "is gone"))
-        return RemoteFailure(f"{type(error).__name__} on {worker}{_of(node)}: {text}")
+            self.lost = f"{worker} was lost"
+            return _faults.lost(worker, node)
+        return _faults.raised(error, worker, node)
+
+    def explained_of_several(self, error: Exception, nodes: Mapping[str, NodeId]) -> Exception:
+        """Return the error to raise for one of a backward, in which any worker took part.
+
+        Args:
+            nodes: of each worker one that may be named.
+        """
+        worker, rank = self.silent(), _faults.rank(error)
+        if worker is None and not rank and _faults.is_timeout(error):
+            self.lost = "a worker gave no answer in time"
+            return _faults.timeout([*nodes], None, self.timeout)
+        worker = worker or self.names[(rank or 1) - 1]
+        return self.explained(error, worker, nodes.get(worker))
 
     def silent(self) -> str | None:
         """Return the first worker that does not answer; None where all do."""
-        return next((one for one in self.names if not self._answers(one)), None)
+        worker = next((one for one in self.names if not self._answers(one)), None)
+        if worker is not None and self.lost is None:
+            self.lost = f"{worker} was lost"
+        return worker
 
     def close(self) -> None:
         """Let the workers go; they wait for the next session."""
         for name in self.names:
             try:
-                address = _group.address(name, self.session)
-                rpc.rpc_async(address, _host.end, timeout=_PING_SECONDS).wait()
+                rpc.rpc_async(self._address(name), _host.end, timeout=_PING_SECONDS).wait()
             except RuntimeError:  # it is gone; its process ends by itself
                 continue
+        self.lost = "the program has let its workers go"
         self._stack.close()
 
     def _answers(self, worker: str) -> bool:
         try:
-            address = _group.address(worker, self.session)
-            rpc.rpc_sync(address, _host.ping, timeout=_PING_SECONDS)
+            rpc.rpc_sync(self._address(worker), _host.ping, timeout=_PING_SECONDS)
         except RuntimeError:
             return False
         return True
 
-    def _meet(self, meeting: Meeting, number: int) -> None:
+    def _address(self, worker: str) -> str:
+        return _group.address(worker, self.session)
+
+    def _meet(self, meeting: Meeting) -> None:
         """Ask every worker, wait until all are ready, and join the group with them."""
         _check_present(meeting, self.names)
         requests = [
@@ -131,7 +147,7 @@ class Connection:
                 session=self.session,
                 rank=rank,
                 size=len(self.names) + 1,
-                number=number,
+                number=_group.number(),
                 timeout=self.timeout,
                 versions=versions(),
                 interface="lo",
@@ -145,6 +161,8 @@ class Connection:
         deadline = time.monotonic() + _BEGIN_SECONDS
         for name in self.names:
             while (refusal := meeting.answered(self.session, name)) is None:
+                if not meeting.lives(name):
+                    raise WorkerUnavailable(f"{name} ended while it was asked to begin a session.")
                 if time.monotonic() > deadline:
                     raise WorkerTimeout(f"{name} began no session within {_BEGIN_SECONDS:g} s.")
                 time.sleep(_LOOK_SECONDS)
@@ -153,15 +171,20 @@ class Connection:
                     f"{name} refuses: {refusal}. Python, torch and soma have to be the same on "
                     "all sides, and the classes of placed filters have to be importable there."
                 )
-        _group.join(_CLIENT, requests[0], meeting.rendezvous(self.session))
+        try:
+            _group.join(_CLIENT, requests[0], meeting.rendezvous(self.session))
+        except RuntimeError as error:
+            raise WorkerLost(
+                f"{listing(self.names)} began a session, and did not all join it within "
+                f"{self.timeout:g} s: {str(error).partition(chr(10))[0]}"
+            ) from error
 
 
 class _Present:
-    """The connection of this process, and how many there have been."""
+    """The connection of this process, and how the next one is made."""
 
     def __init__(self) -> None:
         self.connection: Connection | None = None
-        self.count = 0
         self.timeout = 60.0
         self.meeting: Meeting | None = None
 
@@ -196,11 +219,23 @@ def connect(
             connection_to(workers, renew=True)
 
 
+@contextmanager
+def kept_settings() -> Iterator[None]:
+    """Let connections be of this `with` alone, with their folder and their time limit."""
+    before = _PRESENT.timeout, _PRESENT.meeting
+    try:
+        yield
+    finally:
+        disconnect()
+        _PRESENT.timeout, _PRESENT.meeting = before
+
+
 def disconnect() -> None:
     """Let the workers go, with all that they hold."""
     with _LOCK:
         connection, _PRESENT.connection = _PRESENT.connection, None
         if connection is not None:
+            _context.close()
             connection.close()
 
 
@@ -221,9 +256,7 @@ def connection_to(workers: Sequence[str], *, renew: bool) -> Connection:
         if present is None:
             names = dict.fromkeys(map(checked_target, workers))
             meeting = _PRESENT.meeting or Meeting()
-            number = _PRESENT.count
-            _PRESENT.count += 1
-            present = Connection([*names], meeting, _PRESENT.timeout, number)
+            present = Connection([*names], meeting, _PRESENT.timeout)
             _PRESENT.connection = present
         missing = [one for one in workers if one not in present.names]
         if missing:
@@ -261,18 +294,6 @@ def _check_present(meeting: Meeting, names: Sequence[str]) -> None:
 def _main_script() -> str | None:
     file = getattr(sys.modules.get("__main__"), "__file__", None)
     return str(Path(file).absolute()) if file and file.endswith(".py") else None
-
-
-def _of(node: NodeId | None) -> str:
-    return "" if node is None else f", for `{node}`,"
-
-
-def _lost(worker: str, node: NodeId | None, how: str) -> str:
-    held = "" if node is None else f" and what `{node}` had learned since it was last brought home"
-    return (
-        f"{worker}{_of(node)} {how}{held}. Start it again (`soma worker --name {worker}`), and go "
-        "on from a copy: `g.load_state(state)`, or `Graph.load(path)`."
-    )
 
 
 atexit.register(disconnect)

@@ -2,14 +2,22 @@
 
 import os
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
 
 import torch.distributed.rpc as rpc
+from torch.distributed.rpc import constants
 
 from soma.distributed._meeting import Request
 
 
 def join(name: str, request: Request, rendezvous: str) -> None:
-    """Join a session's group under a name that no other session has."""
+    """Join a session's group under a name that no other session has.
+
+    Raises:
+        RuntimeError: not all have come within the time limit of a call.
+    """
     for library in ("TP", "GLOO"):  # else torch listens on whatever the host's name leads to
         os.environ[f"{library}_SOCKET_IFNAME"] = request.interface
     if request.rank:
@@ -19,7 +27,7 @@ def join(name: str, request: Request, rendezvous: str) -> None:
     options = rpc.TensorPipeRpcBackendOptions(
         init_method=rendezvous, rpc_timeout=request.timeout, num_worker_threads=4
     )
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), _patience(request.timeout):
         warnings.filterwarnings("ignore", message="You are using a Backend .*ProcessGroupGloo")
         rpc.init_rpc(  # type: ignore[no-untyped-call]
             address(name, request.session),
@@ -27,6 +35,12 @@ def join(name: str, request: Request, rendezvous: str) -> None:
             world_size=request.size,
             rpc_backend_options=options,
         )
+
+
+def number() -> int:
+    """Return the number of the next group that this process joins, from 0."""
+    found: int = rpc._init_counter
+    return found
 
 
 def address(name: str, session: str) -> str:
@@ -37,3 +51,14 @@ def address(name: str, session: str) -> str:
 def leave() -> None:
     """Leave the group at once, whether or not the others still answer."""
     rpc.shutdown(graceful=False)
+
+
+@contextmanager
+def _patience(seconds: float) -> Iterator[None]:
+    """Wait for the others no longer than this inside; torch would for 24 days."""
+    before = constants.DEFAULT_PROCESS_GROUP_TIMEOUT
+    constants.DEFAULT_PROCESS_GROUP_TIMEOUT = timedelta(seconds=seconds)
+    try:
+        yield
+    finally:
+        constants.DEFAULT_PROCESS_GROUP_TIMEOUT = before

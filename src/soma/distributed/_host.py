@@ -6,23 +6,33 @@ The functions below are what a client calls; each answers with a value or with a
 import threading
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar, cast
 
 import torch
 import torch.distributed.autograd as dist_autograd
 from torch import Tensor, nn
-from torch.optim import Optimizer
+from torch.optim import SGD, Optimizer
 
-from soma.audit import ChannelConfig, Outpost
-from soma.audit import InsideByNode as Inside
+from soma.audit import ChannelConfig, InsideByNode
 from soma.core import Filter, NodeId, Topology
-from soma.distributed._aligned import crossing
-from soma.distributed._messages import Built, Failure, Group, Heard, Mode, Step, Turn, Weight
+from soma.distributed._aligned import received, sent
+from soma.distributed._messages import (
+    Answer,
+    Built,
+    Contents,
+    Failure,
+    Group,
+    Heard,
+    Mode,
+    Place,
+    Step,
+    Weight,
+)
+from soma.distributed._watched import Outposts
 from soma.engine import Call, Runner
 from soma.health import Measurements, Unit
-from soma.training import DifferentiableFilter, TrainingRun, mapped
+from soma.training import DifferentiableFilter, Held, TrainingRun
 from soma.training import build as build_module
 
 _Given = ParamSpec("_Given")
@@ -41,6 +51,7 @@ class Hosted:
         self.runner = Runner(topology, seed=None, executor=None)
         self._run = TrainingRun(self.runner)
         self._calls: dict[bool, Call] = {}
+        self._frozen: tuple[str, ...] | None = None  # as the client last had it
 
     @property
     def module(self) -> nn.Module:
@@ -50,46 +61,41 @@ class Hosted:
 
     def build(self, x: object) -> object:
         """Build the module, and answer to a sample in eval."""
-        output = build_module(self.runner, self.node, self.here(x))
+        output = build_module(self.runner, self.node, received(x, self.device))
         self.module.to(self.device)
         self._calls = {}
-        return there(output)
+        return sent(output)
 
-    def answer(self, x: object, mode: Mode) -> tuple[object, object]:
-        """Return `(output, aux)`."""
+    def answer(self, x: object, mode: Mode) -> Answer:
+        """Return what the node gives."""
         if self.filter.training is not mode.module_trains:
             self.filter.train(mode.module_trains)
-        for name, parameter in self.module.named_parameters():
-            parameter.requires_grad_(name not in mode.frozen)
+        if mode.frozen != self._frozen:
+            for name, parameter in self.module.named_parameters():
+                parameter.requires_grad_(name not in mode.frozen)
+            self._frozen = mode.frozen
         call = self._calls.get(mode.graph_trains)
         if call is None:
             call = self._run.call(self.node, judging=not mode.graph_trains)
             self._calls[mode.graph_trains] = call
+        if mode.generator is not None:
+            torch.set_rng_state(mode.generator)
+        before = torch.get_rng_state()
         with torch.set_grad_enabled(mode.gradients):
-            given = self.here(crossing(x))
-            with outposts(mode.turns) as listening:
-                for one in listening:
-                    one.begins(self.node.id, call.function, given)
+            given = received(x, self.device)
+            with HOST.outposts.hearing(self.node.id, mode.turns, call.function, given) as heard:
                 answer = call.function(given)
-                output, aux = (
-                    cast(tuple[object, object], answer) if call.has_extra else (answer, {})
-                )
-                for one in listening:
-                    one.answered(self.node.id, output)
-            return crossing(there(output)), crossing(there(aux))
+                both = answer if call.has_extra else (answer, {})
+                output, aux = cast(tuple[object, object], both)
+                heard(output)
+            after = torch.get_rng_state()
+            drawn = None if torch.equal(before, after) else after
+            output, aux = cast(tuple[object, object], sent((output, aux)))
+            return Answer(output, aux, drawn)
 
     def tensors(self) -> dict[str, Tensor]:
         """Return parameters and buffers by name."""
         return {**dict(self.module.named_parameters()), **dict(self.module.named_buffers())}
-
-    def here(self, x: object) -> object:
-        """Return a value with its tensors on the device of this worker."""
-        return mapped(x, lambda one: one.to(self.device) if isinstance(one, Tensor) else one)
-
-
-def there(value: object) -> object:
-    """Return a value with its tensors where messages can carry them."""
-    return mapped(value, lambda one: one.cpu() if isinstance(one, Tensor) else one)
 
 
 class Host:
@@ -98,51 +104,40 @@ class Host:
     def __init__(self) -> None:
         self.ended = threading.Event()
         self.device = torch.device("cpu")
-        self.nodes: dict[NodeId, Hosted] = {}
-        self.plain: dict[NodeId, tuple[Filter, object]] = {}
-        self.outposts: dict[str, Outpost] = {}  # by audit
-        self._optimizers: dict[str, tuple[Optimizer, list[list[Tensor]]]] = {}
+        self.nodes: dict[Place, Hosted] = {}
+        self.plain: dict[Place, tuple[Filter, object]] = {}
+        self.outposts = Outposts()
+        self._optimizers: dict[tuple[int, str], tuple[Optimizer, list[list[Tensor]]]] = {}
 
     def begin(self, device: str) -> None:
         """Use a device; an error tells that there is none such."""
         self.device = torch.device(device)
-        torch.empty(0, device=self.device)
+        weight = nn.Parameter(torch.zeros(1, device=self.device))
+        # torch loads seconds of code at the first step, which would count as a call's time.
+        SGD([weight], lr=0.0).step()
 
     def weights(self, group: Group) -> list[Tensor]:
         """Return the parameters of a group."""
-        return [self.nodes[node].module.get_parameter(name) for node, name in group.weights]
+        return [self.nodes[place].module.get_parameter(name) for place, name in group.weights]
 
     def optimizer(self, step: Step) -> Optimizer:
         """Return the optimizer that a step is of, with the options that its groups have now."""
         weights = [self.weights(group) for group in step.groups]
-        known = self._optimizers.get(step.name)
+        key = (step.graph, step.name)
+        known = self._optimizers.get(key)
         if known is None or type(known[0]) is not step.cls or not _same(known[1], weights):
             groups = [
                 {**group.options, "params": params}
                 for group, params in zip(step.groups, weights, strict=True)
             ]
             known = (step.cls(groups, **dict[str, Any](step.defaults)), weights)
-            self._optimizers[step.name] = known
+            self._optimizers[key] = known
         for group, wanted in zip(known[0].param_groups, step.groups, strict=True):
             group.update(wanted.options)
         return known[0]
 
 
 HOST = Host()
-
-
-@contextmanager
-def outposts(turns: tuple[Turn, ...]) -> Iterator[list[Outpost]]:
-    """Give the audits that measure a forward, at their step; the others hear nothing of it."""
-    given = {one.audit: one for one in turns}
-    with ExitStack() as stack:
-        for audit, one in HOST.outposts.items():
-            if audit not in given:
-                stack.enter_context(one.deaf())
-            else:
-                turn = given[audit]
-                one.turn_to(turn.step, whole=turn.whole, every=turn.every)
-        yield [HOST.outposts[one] for one in given if one in HOST.outposts]
 
 
 def _same(one: list[list[Tensor]], other: list[list[Tensor]]) -> bool:
@@ -167,33 +162,33 @@ def _text(error: Exception) -> str:
 
 
 @_answered
-def build(node: NodeId, filter: DifferentiableFilter, x: object, generator: Tensor) -> Built:
+def build(place: Place, filter: DifferentiableFilter, x: object, generator: Tensor) -> Built:
     """Build a node's module, with weights drawn as the client would have drawn them."""
     torch.set_rng_state(generator)
-    hosted = Hosted(node, filter, HOST.device)
+    hosted = Hosted(place.node, filter, HOST.device)
     output = hosted.build(x)
-    HOST.nodes[node] = hosted
+    HOST.nodes[place] = hosted
     return Built(_weights(hosted.module), filter._built_for, output, torch.get_rng_state())
 
 
 @_answered
-def rebuild(node: NodeId, filter: DifferentiableFilter, weights: Mapping[str, Tensor]) -> None:
+def rebuild(place: Place, filter: DifferentiableFilter, weights: Mapping[str, Tensor]) -> None:
     """Build a module once more, for the shape that the filter remembers, with given weights."""
-    hosted = Hosted(node, filter, HOST.device)
+    hosted = Hosted(place.node, filter, HOST.device)
     filter.materialize(filter._built_for)
     hosted.module.to(HOST.device)
-    HOST.nodes[node] = hosted
+    HOST.nodes[place] = hosted
     _take(hosted, weights)
 
 
 @_answered
-def answer(node: NodeId, x: object, mode: Mode) -> tuple[object, object]:
-    """Return `(output, aux)` of one node."""
-    return HOST.nodes[node].answer(x, mode)
+def answer(place: Place, x: object, mode: Mode) -> Answer:
+    """Return what one node gives."""
+    return HOST.nodes[place].answer(x, mode)
 
 
 @_answered
-def norms(context: int, weights: tuple[tuple[NodeId, str], ...]) -> list[Tensor | None]:
+def norms(context: int, weights: tuple[tuple[Place, str], ...]) -> list[Tensor | None]:
     """Return the norm of each parameter's gradient; None where there is no gradient."""
     gradients = dist_autograd.get_gradients(context)  # type: ignore[attr-defined]
     found = [gradients.get(one) for one in HOST.weights(Group({}, weights))]
@@ -201,18 +196,18 @@ def norms(context: int, weights: tuple[tuple[NodeId, str], ...]) -> list[Tensor 
 
 
 @_answered
-def step(context: int, steps: tuple[Step, ...], scale: Tensor | None) -> dict[str, Heard]:
+def step(
+    context: int, scale: Tensor | None, audits: tuple[str, ...], steps: tuple[Step, ...]
+) -> dict[str, Heard]:
     """Step the optimizers with the gradients of a context, multiplied by `scale`.
 
-    Return what each audit heard of it.
+    Return what each of some audits heard of it.
     """
     gradients = dist_autograd.get_gradients(context)  # type: ignore[attr-defined]
-    for outpost in HOST.outposts.values():
-        outpost.gradients_came(gradients)
+    HOST.outposts.gradients_came(audits, gradients)
     for one in steps:
         optimizer = HOST.optimizer(one)
-        for outpost in HOST.outposts.values():
-            outpost.follow(optimizer)
+        HOST.outposts.follow(audits, optimizer)
         weights = [weight for group in one.groups for weight in HOST.weights(group)]
         for weight in weights:
             weight.grad = gradients.get(weight)
@@ -221,41 +216,44 @@ def step(context: int, steps: tuple[Step, ...], scale: Tensor | None) -> dict[st
         optimizer.step()
         for weight in weights:
             weight.grad = None
-    return {audit: Heard(*one.stepped()) for audit, one in HOST.outposts.items()}
+    return HOST.outposts.stepped(audits)
 
 
 @_answered
 def watch(
-    audit: str, node: NodeId, inside: Inside, channels: ChannelConfig | None
+    audit: str, place: Place, inside: InsideByNode, channels: ChannelConfig | None
 ) -> tuple[Unit, ...]:
     """Have an audit watch a node; return what is watched of it, itself first."""
-    if audit not in HOST.outposts:
-        HOST.outposts[audit] = Outpost(inside, channels)
-    hosted = HOST.nodes[node]
+    hosted = HOST.nodes[place]
     own = getattr(hosted.filter, "_audit_scope", None)
-    return HOST.outposts[audit].add(node, hosted.module, own)
+    return HOST.outposts.opened(audit, inside, channels).add(place.node, hosted.module, own)
 
 
 @_answered
 def measured(audit: str, is_over: bool) -> Measurements:
     """Return what an audit has measured since this was last asked."""
-    outpost = HOST.outposts.pop(audit) if is_over else HOST.outposts[audit]
-    if is_over:
-        outpost.close()
-    return outpost.measured()
+    return HOST.outposts.measured(audit, is_over=is_over)
 
 
 @_answered
-def tensors(node: NodeId) -> dict[str, Tensor]:
-    """Return a node's parameters and buffers."""
-    found = HOST.nodes[node].tensors()
-    return {name: one.detach().cpu() for name, one in found.items()}
+def contents(place: Place) -> Contents:
+    """Return what a node's module holds."""
+    hosted = HOST.nodes[place]
+    found, state = hosted.tensors(), hosted.module.state_dict()
+    extra = {name: state[name] for name in state if name.endswith("_extra_state")}
+    return Contents({name: one.detach().cpu() for name, one in found.items()}, extra)
 
 
 @_answered
-def take(node: NodeId, weights: Mapping[str, Tensor]) -> None:
+def held(steps: tuple[Step, ...]) -> dict[str, dict[tuple[Place, str], Held]]:
+    """Return what the optimizers hold for each weight; see `Placement.optimizer_states`."""
+    return {one.name: dict(_held(one)) for one in steps}
+
+
+@_answered
+def take(place: Place, weights: Mapping[str, Tensor]) -> None:
     """Copy weights into a node's module."""
-    _take(HOST.nodes[node], weights)
+    _take(HOST.nodes[place], weights)
 
 
 @_answered
@@ -265,15 +263,15 @@ def fit(filter: Filter, x: object, y: object) -> object:
 
 
 @_answered
-def hold(node: NodeId, filter: Filter, state: object) -> None:
+def hold(place: Place, filter: Filter, state: object) -> None:
     """Keep a plain filter and what it has learned."""
-    HOST.plain[node] = filter, state
+    HOST.plain[place] = filter, state
 
 
 @_answered
-def run(node: NodeId, x: object, gradients: bool) -> object:
+def run(place: Place, x: object, gradients: bool) -> object:
     """Return what a plain filter gives."""
-    filter, state = HOST.plain[node]
+    filter, state = HOST.plain[place]
     with torch.set_grad_enabled(gradients):
         return filter.forward(x, state)
 
@@ -285,6 +283,20 @@ def ping() -> None:
 def end() -> None:
     """End the session."""
     HOST.ended.set()
+
+
+def _held(step: Step) -> Iterator[tuple[tuple[Place, str], Held]]:
+    optimizer = HOST.optimizer(step)
+    for key in (key for group in step.groups for key in group.weights):
+        weight = HOST.nodes[key[0]].module.get_parameter(key[1])
+        if weight in optimizer.state:
+            yield (
+                key,
+                {
+                    name: (not isinstance(one, Tensor) or one.device == weight.device, sent(one))
+                    for name, one in optimizer.state[weight].items()
+                },
+            )
 
 
 def _weights(module: nn.Module) -> tuple[Weight, ...]:

@@ -160,7 +160,7 @@ class Meeting:
     def cards(self) -> list[Card]:
         """Return the workers that live, by name."""
         found = [_read(path, Card) for path in sorted(self._workers.glob("*.json"))]
-        return [card for card in found if card is not None and self._lives(card.name)]
+        return [card for card in found if card is not None and self.lives(card.name)]
 
     @contextmanager
     def opened(self) -> Iterator[str]:
@@ -173,6 +173,8 @@ class Meeting:
             with _locked(folder / "client.lock"):
                 yield session
         finally:
+            for path in self._requests.glob(f"*/{session}.json"):  # nobody took it
+                path.unlink(missing_ok=True)
             _remove(folder)
 
     def ask(self, name: str, request: Request) -> None:
@@ -196,7 +198,8 @@ class Meeting:
         """Return a session's folder."""
         return self._sessions / str(checked_target(session))
 
-    def _lives(self, name: str) -> bool:
+    def lives(self, name: str) -> bool:
+        """Whether there is a worker of this name."""
         with _locked(self._workers / f"{name}.lock") as got:
             return not got
 

@@ -2,12 +2,20 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
 from soma.core import NodeId
+
+
+class Place(NamedTuple):
+    """A node of one of the graphs of a program; several graphs may have nodes of one name."""
+
+    graph: int
+    node: NodeId
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +47,7 @@ class Built:
     generator: Tensor  # torch's, after the weights were drawn
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
+class Turn(NamedTuple):
     """What an audit measures in a forward; the client counts the steps for all."""
 
     audit: str
@@ -58,15 +65,31 @@ class Heard:
     seconds: float  # that measuring took
 
 
-@dataclass(frozen=True, slots=True)
-class Mode:
+class Mode(NamedTuple):  # a tuple: it is pickled in each call
     """How a node is to answer."""
 
     graph_trains: bool  # the graph: gradients, and `(output, aux)` of an own `forward`
     module_trains: bool
     gradients: bool
     frozen: tuple[str, ...]  # the parameters that ask for no gradient
+    generator: Tensor | None  # torch's, where the module is known to draw from it
     turns: tuple[Turn, ...] = ()  # of the audits that listen
+
+
+class Answer(NamedTuple):  # a tuple: it is pickled in each call
+    """What a node gives, and torch's generator where the node has drawn from it."""
+
+    output: object
+    aux: object
+    generator: Tensor | None
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What a module holds: parameters and buffers, and what `get_extra_state` of parts gave."""
+
+    tensors: Mapping[str, Tensor]
+    extra: Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +97,14 @@ class Group:
     """A parameter group of an optimizer: its options, and what of it lies on one worker."""
 
     options: Mapping[str, object]
-    weights: tuple[tuple[NodeId, str], ...]
+    weights: tuple[tuple[Place, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
     """One optimizer's step on one worker."""
 
+    graph: int
     name: str
     cls: type[Optimizer]
     defaults: Mapping[str, object]

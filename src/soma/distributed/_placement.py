@@ -6,8 +6,8 @@ worker, until every optimizer has stepped there.
 
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
-from inspect import signature
-from typing import NoReturn
+from itertools import count
+from weakref import WeakKeyDictionary
 
 import torch
 import torch.distributed.autograd as dist_autograd
@@ -15,14 +15,19 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from soma.core import Filter, Node, NodeId
-from soma.distributed import _host
-from soma.distributed._connection import Connection, connection_to
-from soma.distributed._messages import Built, Group, Step, Turn
+from soma.distributed import _context, _host
+from soma.distributed._connection import Connection, Future, connection_to
+from soma.distributed._messages import Built, Heard, Place, Step, Turn
+from soma.distributed._orders import by_worker, orders_of
+from soma.distributed._reach import Reach
 from soma.distributed._stand_in import RemoteFilter, RemoteModule, RemoteParameter
 from soma.distributed._watching import Watching
 from soma.engine import Runner
 from soma.errors import ModeError, SomaError, TornStep, WorkerLost
-from soma.training import DifferentiableFilter, Ear, Optimizers
+from soma.training import DifferentiableFilter, Ear, Held, Optimizers
+
+_COUNT = count()
+_NUMBERS: "WeakKeyDictionary[Runner, int]" = WeakKeyDictionary()  # what workers call a graph
 
 
 class RpcPlacement:
@@ -30,13 +35,13 @@ class RpcPlacement:
 
     def __init__(self, runner: Runner) -> None:
         self._runner = runner
-        self._context: dist_autograd.context | None = None
         self._context_id = 0
         self._scale: Tensor | None = None  # what clipping multiplies this step's gradients by
-        self._unstepped = False  # gradients that no optimizer has used, and nobody has cleared
+        self._unstepped = False  # gradients that no step has used, and nobody cleared
         self._went_back = False  # backward ran in this context
         self._torn: str | None = None
-        self._watching: list[Watching] = []
+        self._reach = Reach()
+        self._watching: list[Watching] = []  # audits
 
     def build(self, node: Node, x: object) -> object:
         """Build a node's module on its worker, unless it is built; return its answer to `x`."""
@@ -46,13 +51,15 @@ class RpcPlacement:
         if isinstance(filter._live, RemoteModule):
             with torch.no_grad():
                 return filter._live.answer(x, graph_trains=False)[0]
-        connection = self._connection(renew=True)
+        connection, place = self._living(), place_of(self._runner, node.id)
         built: Built = connection.call(
-            worker, _host.build, node.id, filter, x, torch.get_rng_state(), node=node.id
+            worker, _host.build, place, filter, x, torch.get_rng_state(), node=node.id
         )
         torch.set_rng_state(built.generator)
         filter._built_for = built.built_for  # type: ignore[assignment]
-        filter._module = RemoteModule(node, worker, connection, built.weights, self._turns)
+        filter._module = RemoteModule(
+            node, place, worker, connection, built.weights, self._reach.told, self._turns
+        )
         state = self._runner.states.get(node.id)
         if state is not None:
             raise SomaError(
@@ -63,14 +70,13 @@ class RpcPlacement:
 
     def begin(self) -> None:
         """Open a context; the one before is over, stepped or not."""
-        if self._unstepped and self._context is not None:
+        if self._unstepped and _context.is_open(self):
             for one in self._watching:
                 one.dropped(self._context_id)
-        self._end()
-        self._context = dist_autograd.context()
-        self._context_id = self._context.__enter__()
+        self._context_id = _context.open_for(self)
         self._went_back = False
         self._scale = None
+        self._reach.begin()
 
     def cleared(self) -> None:
         """Forget gradients of earlier contexts."""
@@ -83,26 +89,24 @@ class RpcPlacement:
             ModeError: outside `with g.context()`, or gradients of an earlier one would add up.
             WorkerLost: a worker is gone; no weight has changed.
         """
-        if self._context is None:
-            raise ModeError(
-                "`backward` was called outside `with g.context() as ctx`, and nodes of this graph "
-                "are on workers: gradients of one step lie in its context. Put zero_grad, forward "
-                "and backward inside; `g.step(ctx)` may come after it."
-            )
+        self._need_context("backward")
         if self._unstepped and not self._went_back:
             raise ModeError(
                 "gradients of an earlier context were neither stepped nor cleared, and over "
                 "several contexts they do not add up where nodes are on workers. Call "
-                "`g.zero_grad()` in each context, or add up the losses of one larger context."
+                "`g.zero_grad()` in each context; to add up gradients, give `backward` several "
+                "losses at once."
             )
         self._refuse_torn()
+        self._reach.check(losses)
         scalar = [loss if loss.dim() == 0 else loss.sum() for loss in losses]
         try:
             dist_autograd.backward(  # type: ignore[attr-defined]
                 self._context_id, scalar, retain_graph=retain_graph
             )
         except RuntimeError as error:
-            self._raise(error)
+            nodes = {one.target: one.id for one in self._runner.topology if one.target is not None}
+            raise self._connection().explained_of_several(error, nodes) from error
         self._unstepped = self._went_back = True
         gradients = dist_autograd.get_gradients(  # type: ignore[attr-defined]
             self._context_id
@@ -122,8 +126,8 @@ class RpcPlacement:
             for one in ordered
             if not isinstance(one, RemoteParameter)
         }
-        for worker, held in _by_worker(remote).items():
-            weights = tuple((one.node, one.local_name) for one in held)
+        for worker, held in by_worker(remote).items():
+            weights = tuple((one.place, one.local_name) for one in held)
             norms = self._connection().call(worker, _host.norms, self._context_id, weights)
             known |= {id(one): norm for one, norm in zip(held, norms, strict=True)}
         norms = [norm for one in ordered if (norm := known[id(one)]) is not None]
@@ -141,42 +145,60 @@ class RpcPlacement:
             TornStep: some may have stepped and others not.
         """
         self._refuse_torn()
-        orders = _orders(optimizers.chosen(only))
-        if orders and self._context is None:
-            raise ModeError(
-                "`step` was called, and no context is open: `with g.context() as ctx` comes "
-                "first, with forward and backward inside."
-            )
-        if self._context is not None:
+        chosen = optimizers.chosen(only)
+        orders = orders_of(number_of(self._runner), chosen)
+        if not chosen:
+            optimizers.step(only, None)  # says that there is none
+        if orders:
+            self._need_context("step")
+            self._connection().check(next(iter(orders)))
+        if _context.is_open(self):
             for worker in dict.fromkeys(name for one in self._watching for name in one.workers):
                 orders.setdefault(worker, [])  # an audit hears of steps that move nothing there
-        connection = self._connection() if orders else None
-        running, heard = [], []
+        self._torn = "it was interrupted"  # until all have stepped
         try:
-            for worker, steps in orders.items():
-                assert connection is not None
-                given = (self._context_id, tuple(steps), self._scale)
-                running.append((worker, connection.begin(worker, _host.step, *given)))
-            for worker, future in running:
-                assert connection is not None
-                heard.append(connection.result(future, worker))
+            running = self._begun(orders)
+            optimizers.step(only, None)  # meanwhile
+            answers = self._finish(running)
+            for one in self._watching:
+                one.heard(answers)
         except SomaError as error:
             self._torn = str(error).partition("\n")[0]
             raise TornStep(
                 f"a step failed on the way, so weights may have moved on some workers and not on "
                 f"others: {error}"
             ) from error
-        for one in self._watching:
-            one.heard(heard)
-        optimizers.step(only, None)  # what is here moves last: it is lost last
+        except Exception as error:
+            self._torn = f"{type(error).__name__}: {error}"
+            raise
+        self._torn = None
         self._unstepped = False
-        self._end()
+        if only is None:
+            _context.close()
+
+    def optimizer_states(
+        self, optimizers: Mapping[str, Optimizer]
+    ) -> dict[str, dict[nn.Parameter, Held]]:
+        """Return what optimizers hold on workers, by name and parameter."""
+        states: dict[str, dict[nn.Parameter, Held]] = {name: {} for name in optimizers}
+        parameters = {
+            (one.place, one.local_name): one
+            for optimizer in optimizers.values()
+            for group in optimizer.param_groups
+            for one in group["params"]
+            if isinstance(one, RemoteParameter)
+        }
+        for worker, steps in orders_of(number_of(self._runner), optimizers).items():
+            found = self._connection().call(worker, _host.held, tuple(steps))
+            for name, held in found.items():
+                states[name] |= {parameters[key]: one for key, one in held.items()}
+        return states
 
     def restore(self, weights: Mapping[NodeId, Mapping[str, Tensor]]) -> None:
         """Give nodes weights; those that were lost with a worker are built again."""
         nodes = self._runner.topology.nodes
-        self._end()
-        connection = self._connection(renew=True)
+        _context.close()
+        connection = self._living()
         for node in nodes.values():
             filter = node.filter
             if node.target is None or not isinstance(filter, DifferentiableFilter):
@@ -195,10 +217,36 @@ class RpcPlacement:
                 )
             bare = copy(filter)
             bare._module = None
-            given = (node.id, bare, dict(weights[node.id]))
+            given = (module.place, bare, dict(weights[node.id]))
             connection.call(node.target, _host.rebuild, *given, node=node.id)
             module.connection = connection
         self._torn = None
+
+    def _begun(self, orders: Mapping[str, Sequence[Step]]) -> list[tuple[str, Future]]:
+        """Begin a step on every worker."""
+        if not orders:
+            return []
+        audits = tuple(one.audit for one in self._watching)
+        connection, given = self._connection(), (self._context_id, self._scale, audits)
+        return [
+            (worker, connection.begin(worker, _host.step, *given, tuple(steps)))
+            for worker, steps in orders.items()
+        ]
+
+    def _finish(self, running: Sequence[tuple[str, Future]]) -> list[dict[str, Heard]]:
+        """Come back when no worker is at its step any more, whatever became of it.
+
+        Return what audits have heard, for each worker.
+        """
+        answers, errors = [], []
+        for worker, future in running:
+            try:
+                answers.append(self._connection().result(future, worker))
+            except SomaError as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
+        return answers
 
     def listen(self, ear: Ear) -> Watching:
         """Measure the modules on workers, for an audit."""
@@ -210,8 +258,15 @@ class RpcPlacement:
         turns = [one.turn(module) for one in self._watching]
         return tuple(one for one in turns if one is not None)
 
-    def _connection(self, *, renew: bool = False) -> Connection:
-        return connection_to(targets(self._runner), renew=renew)
+    def _connection(self) -> Connection:
+        return connection_to(targets(self._runner), renew=False)
+
+    def _living(self) -> Connection:
+        """Return a connection on which all workers answer, a new one if need be."""
+        connection = connection_to(targets(self._runner), renew=True)
+        if connection.silent() is None:
+            return connection
+        return connection_to(targets(self._runner), renew=True)
 
     def _local_parameters(self) -> Iterable[tuple[str, nn.Parameter]]:
         for node in self._runner.topology:
@@ -220,10 +275,14 @@ class RpcPlacement:
             if live is not None and not isinstance(live, RemoteModule):
                 yield from live.named_parameters()
 
-    def _end(self) -> None:
-        context, self._context = self._context, None
-        if context is not None:
-            context.__exit__(None, None, None)
+    def _need_context(self, asked: str) -> None:
+        if not _context.is_open(self):
+            raise ModeError(
+                f"`{asked}` was called, and no context of this graph is open: nodes of it are on "
+                "workers, where the gradients of a step lie in its context. It begins with "
+                "`with g.context() as ctx`, goes on to `g.step(ctx)`, and is over when another "
+                "begins, of any graph. Put zero_grad, forward and backward inside it."
+            )
 
     def _refuse_torn(self) -> None:
         if self._torn is not None:
@@ -232,56 +291,31 @@ class RpcPlacement:
                 "some workers and not on others. Load a state first: `g.load_state(state)`."
             )
 
-    def _raise(self, error: RuntimeError) -> NoReturn:
-        """Raise what happened to a backward, in which several workers took part."""
-        connection = self._connection()
-        worker = connection.silent() or connection.names[0]
-        nodes = [node.id for node in self._runner.topology if node.target == worker]
-        raise connection.explained(error, worker, nodes[0] if nodes else None) from error
-
 
 def stand_in(runner: Runner, node: Node) -> Filter:
     """Return what stands here for a plain filter on a worker."""
     assert node.target is not None
-    return RemoteFilter(node, node.target, lambda: connection_to(targets(runner), renew=True))
+    return RemoteFilter(
+        node,
+        place_of(runner, node.id),
+        node.target,
+        lambda: connection_to(targets(runner), renew=True),
+    )
+
+
+def number_of(runner: Runner) -> int:
+    """Return what the workers call a graph: nodes of several may have one name."""
+    if runner not in _NUMBERS:
+        _NUMBERS[runner] = next(_COUNT)
+    return _NUMBERS[runner]
+
+
+def place_of(runner: Runner, node: NodeId) -> Place:
+    """Return what the workers call a node."""
+    return Place(number_of(runner), node)
 
 
 def targets(runner: Runner) -> list[str]:
     """Return the workers of a graph."""
     found = (node.target for node in runner.topology.nodes.values())
     return [*dict.fromkeys(one for one in found if one is not None)]
-
-
-def _by_worker(parameters: Iterable[RemoteParameter]) -> dict[str, list[RemoteParameter]]:
-    found: dict[str, list[RemoteParameter]] = {}
-    for one in parameters:
-        found.setdefault(one.worker, []).append(one)
-    return found
-
-
-def _orders(optimizers: Mapping[str, Optimizer]) -> dict[str, list[Step]]:
-    """Return what each worker has to step; the groups are those of the optimizers made here."""
-    orders: dict[str, list[Step]] = {}
-    for name, optimizer in optimizers.items():
-        by_group = [
-            _by_worker(one for one in group["params"] if isinstance(one, RemoteParameter))
-            for group in optimizer.param_groups
-        ]
-        for worker in dict.fromkeys(worker for held in by_group for worker in held):
-            groups = tuple(
-                Group(
-                    {key: value for key, value in group.items() if key != "params"},
-                    tuple((one.node, one.local_name) for one in held[worker]),
-                )
-                for group, held in zip(optimizer.param_groups, by_group, strict=True)
-                if worker in held
-            )
-            step = Step(name, type(optimizer), _settings(optimizer), groups)
-            orders.setdefault(worker, []).append(step)
-    return orders
-
-
-def _settings(optimizer: Optimizer) -> dict[str, object]:
-    """Return the defaults that the optimizer's constructor takes; some classes add their own."""
-    taken = signature(type(optimizer)).parameters
-    return {name: value for name, value in optimizer.defaults.items() if name in taken}

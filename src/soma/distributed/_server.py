@@ -35,6 +35,8 @@ def main() -> None:
     _host.HOST.ended.wait()
     time.sleep(_LOOK_SECONDS)  # so that the answer to `end` gets out
     _group.leave()
+    sys.stdout.flush()
+    os._exit(0)  # a filter may still be running, and would break the interpreter as it ends
 
 
 def _watch(meeting: Meeting, request: Request, parent: int) -> None:

@@ -8,11 +8,11 @@ from torch import Tensor, nn
 
 from soma.core import Filter, Node, NodeId
 from soma.distributed import _host
-from soma.distributed._aligned import crossing
+from soma.distributed._aligned import received, sent
 from soma.distributed._connection import Connection
-from soma.distributed._messages import Mode, Turn, Weight
+from soma.distributed._messages import Answer, Contents, Mode, Place, Turn, Weight
 from soma.engine import generators_kept
-from soma.errors import InvalidOutput
+from soma.errors import InvalidInput, InvalidOutput
 from soma.training import DifferentiableFilter, StandIn
 
 
@@ -23,11 +23,11 @@ class RemoteParameter(nn.Parameter):
     """
 
     worker: str
-    node: NodeId
+    place: Place
     local_name: str  # in the module of the node
 
     def __repr__(self) -> str:  # type: ignore[override]
-        return f"<{self.node}.{self.local_name} {tuple(self.shape)} on {self.worker}>"
+        return f"<{self.place.node}.{self.local_name} {tuple(self.shape)} on {self.worker}>"
 
 
 class RemoteModule(StandIn):
@@ -36,34 +36,41 @@ class RemoteModule(StandIn):
     def __init__(
         self,
         node: Node,
+        place: Place,
         worker: str,
         connection: Connection,
-        weights: "tuple[Weight, ...]",
-        turns: "Callable[[RemoteModule], tuple[Turn, ...]]" = lambda _: (),
+        weights: tuple[Weight, ...],
+        told: Callable[[NodeId, str, object, object], None],
+        turns: "Callable[[RemoteModule], tuple[Turn, ...]]",
     ) -> None:
         super().__init__()
         self._node = node
+        self.place = place
         self.worker = worker
         self.connection = connection
+        self._told = told  # of each answer that autograd may go back from
         self._turns = turns  # of the audits that listen
-        for weight in weights:
-            self._add(weight)
-
-    @property
-    def node(self) -> NodeId:
-        """The node's id."""
-        return self._node.id
+        self._draws = {True: True, False: True}  # in training, in eval, as far as is known
+        self._weights = tuple(self._added(weight) for weight in weights)
 
     def answer(self, x: object, *, graph_trains: bool) -> tuple[object, dict[str, object]]:
         """Return `(output, aux)` of the node's filter, run on the worker."""
-        frozen = [name for name, one in self.named_parameters() if not one.requires_grad]
-        gradients = torch.is_grad_enabled()
+        frozen = tuple(one.local_name for one in self._weights if not one.requires_grad)
+        draws, gradients = self._draws[self.training], torch.is_grad_enabled()
+        generator = torch.get_rng_state() if draws else None
         turns = self._turns(self) if graph_trains and gradients else ()
-        mode = Mode(graph_trains, self.training, gradients, tuple(frozen), turns)
-        output, aux = self.connection.call(
-            self.worker, _host.answer, self._node.id, crossing(x), mode, node=self._node.id
+        mode = Mode(graph_trains, self.training, gradients, frozen, generator, turns)
+        message = sent(x)
+        answer: Answer = self.connection.call(
+            self.worker, _host.answer, self.place, message, mode, node=self.place.node
         )
-        return crossing(output), cast(dict[str, object], crossing(aux))
+        if answer.generator is not None and draws:
+            torch.set_rng_state(answer.generator)
+        self._draws[self.training] = answer.generator is not None
+        given = received((answer.output, answer.aux))
+        if gradients:
+            self._told(self.place.node, self.worker, message, given)
+        return cast(tuple[object, dict[str, object]], given)
 
     def forward(self, x: object) -> object:
         """Return the output alone."""
@@ -77,28 +84,23 @@ class RemoteModule(StandIn):
             module = filter.build_module(filter._built_for)
         if not isinstance(module, nn.Module):
             raise InvalidOutput(f"`build_module` of `{self._node.id}` gave {module!r} here.")
-        weights = self.tensors()
+        there: Contents = self.connection.call(
+            self.worker, _host.contents, self.place, node=self.place.node
+        )
         own = {**dict(module.named_parameters()), **dict(module.named_buffers())}
         with torch.no_grad():
             for name, tensor in own.items():
-                tensor.data = weights[name].clone()
+                tensor.data = there.tensors[name].clone()
+        if there.extra:
+            module.load_state_dict(there.extra, strict=False)
         asking = dict(self.named_parameters())
         for name, parameter in module.named_parameters():
             parameter.requires_grad_(asking[name].requires_grad)
         return module
 
-    def tensors(self) -> dict[str, Tensor]:
-        """Return copies of the parameters and buffers."""
-        found: dict[str, Tensor] = self.connection.call(
-            self.worker, _host.tensors, self._node.id, node=self._node.id
-        )
-        return found
-
     def take(self, weights: Mapping[str, Tensor]) -> None:
         """Copy weights into the module on the worker."""
-        self.connection.call(
-            self.worker, _host.take, self._node.id, dict(weights), node=self._node.id
-        )
+        self.connection.call(self.worker, _host.take, self.place, dict(weights), node=self._node.id)
 
     def state_dict(self, *args: Any, **kwargs: Any) -> Any:
         """Return the state of the module on the worker."""
@@ -110,10 +112,17 @@ class RemoteModule(StandIn):
             "(`soma worker --device cuda:0`). Move the other nodes by themselves."
         )
 
-    def _add(self, weight: Weight) -> None:
+    def __deepcopy__(self, memo: object) -> Any:
+        raise InvalidInput(
+            f"`{self.place.node}` is on {self.worker}, so the graph cannot be copied with its "
+            "weights. `g.unfitted()` gives a graph to train anew, and `Graph.load(path)` one of "
+            "what `g.save(path)` has kept, whose modules are here."
+        )
+
+    def _added(self, weight: Weight) -> RemoteParameter:
         empty = torch.empty(weight.shape, dtype=weight.dtype, device="meta")
         parameter = RemoteParameter(empty, requires_grad=weight.requires_grad)
-        parameter.worker, parameter.node = self.worker, self._node.id
+        parameter.worker, parameter.place = self.worker, self.place
         parameter.local_name = weight.name
         *path, last = weight.name.split(".")
         holder: nn.Module = self
@@ -122,14 +131,18 @@ class RemoteModule(StandIn):
                 holder.add_module(part, nn.Module())
             holder = holder.get_submodule(part)
         holder.register_parameter(last, parameter)
+        return parameter
 
 
 class RemoteFilter(Filter):
     """A plain filter that fits and runs on a worker; its state is known here."""
 
-    def __init__(self, node: Node, worker: str, connect: Callable[[], Connection]) -> None:
+    def __init__(
+        self, node: Node, place: Place, worker: str, connect: Callable[[], Connection]
+    ) -> None:
         super().__init__()
         self._node = node
+        self._place = place
         self._worker = worker
         self._connect = connect
         self._held: tuple[Connection, object] | None = None  # the state that the worker has
@@ -143,7 +156,7 @@ class RemoteFilter(Filter):
         """Return what the filter gives on the worker, which gets its state once."""
         node, connection = self._node, self._connect()
         if self._held is None or self._held[0] is not connection or self._held[1] is not state:
-            connection.call(self._worker, _host.hold, node.id, node.filter, state, node=node.id)
+            connection.call(self._worker, _host.hold, self._place, node.filter, state, node=node.id)
             self._held = connection, state
         gradients = torch.is_grad_enabled()
-        return connection.call(self._worker, _host.run, node.id, x, gradients, node=node.id)
+        return connection.call(self._worker, _host.run, self._place, x, gradients, node=node.id)

@@ -27,7 +27,7 @@ class Watching:
     def __init__(self, ear: Ear, among: "list[Watching]") -> None:
         self._ear = ear
         self._among = among
-        self._audit = f"audit {next(_NUMBERS)}"
+        self.audit = f"audit {next(_NUMBERS)}"
         self._opened: dict[NodeId, RemoteModule] = {}
         self._sessions: dict[NodeId, Connection] = {}
 
@@ -41,18 +41,18 @@ class Watching:
         turn = self._ear.turn()
         if turn is None:
             return None
-        node, connection = module.node, module.connection
+        node, connection = module.place.node, module.connection
         if self._sessions.get(node) is not connection:
-            given = (self._audit, node, self._ear.inside, self._ear.channels)
+            given = (self.audit, module.place, self._ear.inside, self._ear.channels)
             units = connection.call(module.worker, _host.watch, *given, node=node)
             self._opened[node], self._sessions[node] = module, connection
             self._ear.met(node, units)
         step, whole, every = turn
-        return Turn(self._audit, step, whole, every)
+        return Turn(self.audit, step, whole, every)
 
     def heard(self, answers: Sequence[Mapping[str, Heard]]) -> None:
         """Tell the audit of a step that the workers have taken."""
-        mine = [one[self._audit] for one in answers if self._audit in one]
+        mine = [one[self.audit] for one in answers if self.audit in one]
         if mine:
             self._ear.heard(
                 math.hypot(*(one.norm for one in mine)),
@@ -65,7 +65,9 @@ class Watching:
         answers = []
         for worker, connection in self._there().items():
             with suppress(SomaError):  # the next forward tells of a lost worker
-                answers.append(connection.call(worker, _host.step, context, (), None))
+                answers.append(
+                    connection.call(worker, _host.step, context, None, (self.audit,), ())
+                )
         self.heard(answers)
         self._ear.dropped()
 
@@ -95,7 +97,7 @@ class Watching:
         for (_, worker), nodes in by_worker.items():
             connection = self._sessions[nodes[0]]
             try:
-                found = connection.call(worker, _host.measured, self._audit, is_over)
+                found = connection.call(worker, _host.measured, self.audit, is_over)
             except SomaError:
                 self._ear.lost(nodes, worker)
             else:

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
@@ -18,6 +19,14 @@ from soma.distributed._meeting import Meeting, Request, versions
 
 _LOOK_SECONDS = 0.05
 _END_SECONDS = 5.0  # that a session's process has to end by itself
+
+
+@dataclass(slots=True)
+class _Session:
+    """The process of a session, and when its client was last seen."""
+
+    process: "subprocess.Popen[bytes]"
+    needed: float = field(default_factory=time.monotonic)
 
 
 def serve(
@@ -39,23 +48,29 @@ def serve(
         WorkerUnavailable: there is a worker of this name, or the folder is open to others.
     """
     meeting = meeting or Meeting()
-    sessions: dict[str, subprocess.Popen[bytes]] = {}
+    sessions: dict[str, _Session] = {}
     with meeting.present(name, device):
         told(f"worker {name} waits in {meeting.folder}")
         try:
             while True:
                 request = meeting.next_request(name)
                 if request is not None and _joined(meeting, name, request):
-                    sessions[request.session] = _started(meeting, name, device, request)
+                    process = _started(meeting, name, device, request)
+                    sessions[request.session] = _Session(process)
                     told(f"session {request.session} begins")
-                for session, process in list(sessions.items()):
-                    if process.poll() is not None:
+                for session, held in list(sessions.items()):
+                    code = held.process.poll()
+                    if code is not None:
                         del sessions[session]
-                        _ended(meeting, name, session, process.returncode)
-                        told(f"session {session} ended with code {process.returncode}")
+                        _ended(meeting, name, session, code)
+                        told(f"session {session} ended with code {code}")
+                    elif meeting.client_lives(session):
+                        held.needed = time.monotonic()
+                    elif time.monotonic() - held.needed > _END_SECONDS:
+                        held.process.kill()  # it hangs
                 time.sleep(_LOOK_SECONDS)
         finally:
-            _end([*sessions.values()])
+            _end([one.process for one in sessions.values()])
 
 
 def _joined(meeting: Meeting, name: str, request: Request) -> bool:

@@ -16,6 +16,7 @@ from torch.optim import Optimizer
 
 from soma.checkpoint import Allowed, Reader, StoredValue, Writer
 from soma.errors import CheckpointError, NoOptimizer
+from soma.training._elsewhere import Held
 from soma.training._trainer import Trainer
 
 
@@ -51,13 +52,21 @@ def training_entry(trainer: Trainer, writer: Writer, *, optimizer: bool) -> Any:
             )
         entry.chosen_by_fit = trainer.optimizers.chosen_by_fit
         names = {id(one): name for name, one in trainer.named_parameters()}
-        for number, (name, one) in enumerate(trainer.optimizers.named().items()):
-            entry.optimizers[name] = _entry(writer, f"o/{number:04}", name, one, names)
+        named = trainer.optimizers.named()
+        away = {} if trainer.placement is None else trainer.placement.optimizer_states(named)
+        for number, (name, one) in enumerate(named.items()):
+            held = away.get(name, {})
+            entry.optimizers[name] = _entry(writer, f"o/{number:04}", name, one, names, held)
     return msgspec.to_builtins(entry)
 
 
 def _entry(
-    writer: Writer, place: str, name: str, optimizer: Optimizer, names: Mapping[int, str]
+    writer: Writer,
+    place: str,
+    name: str,
+    optimizer: Optimizer,
+    names: Mapping[int, str],
+    away: Mapping[nn.Parameter, Held],
 ) -> OptimizerEntry:
     cls = type(optimizer)
     if not isinstance(optimizer, Optimizer):
@@ -85,6 +94,7 @@ def _entry(
         }
         for parameter, held in optimizer.state.items()
     }
+    state |= {named(parameter): dict(held) for parameter, held in away.items()}
     defaults = {key: _at_rest(value) for key, value in optimizer.defaults.items()}
     contents = writer.value(place, (defaults, groups, state), f"optimizer `{name}`")
     return OptimizerEntry(

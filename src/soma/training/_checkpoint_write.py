@@ -69,6 +69,7 @@ class WeightsWriter:
         self._trainer = trainer
         self._writer = writer
         self._places: dict[int, Place] = {}
+        self._kept: list[nn.Module] = []  # an `id` is a tensor's own only while that lives
         self._by_memory: dict[object, Place] = {}
         self._shared: dict[object, int] = {}
 
@@ -88,7 +89,9 @@ class WeightsWriter:
     def _node(self, number: int, node: Node) -> Iterator[tuple[str, ModuleEntry]]:
         filter, told = node.filter, f"`{node.id}` ({node.filter._description()})"
         if isinstance(filter, DifferentiableFilter) and filter._live is not None:
-            yield "", self._own(f"n/{number:04}", filter, at_home(filter._live), told)
+            live = at_home(filter._live)
+            self._kept.append(live)
+            yield "", self._own(f"n/{number:04}", filter, live, told)
         for part, (name, module) in enumerate(held_modules(filter).items(), 1):
             entry = self._entry(f"n/{number:04}.{part}", module, f"`{name}` of {told}")
             yield name, entry

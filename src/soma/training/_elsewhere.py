@@ -8,10 +8,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from torch import Tensor, nn
+from torch.optim import Optimizer
 
 from soma.core import Node, NodeId
 from soma.health import Measurements, Unit
 from soma.training._optimizers import Optimizers
+
+# What an optimizer holds for a weight: by name, whether it moves with the weight, and the value.
+Held = Mapping[str, tuple[bool, Any]]
 
 
 class StandIn(nn.Module):
@@ -85,6 +89,11 @@ class Placement(Protocol):
 
     def step(self, optimizers: Optimizers, only: "str | Sequence[str] | None") -> None:
         """Step everywhere; the training step is over."""
+
+    def optimizer_states(
+        self, optimizers: Mapping[str, Optimizer]
+    ) -> Mapping[str, Mapping[nn.Parameter, Held]]:
+        """Return what optimizers hold elsewhere for weights, by name of the optimizer."""
 
     def restore(self, weights: "Mapping[str, Mapping[str, Tensor]]") -> None:
         """Give nodes weights, by node and name, building anew what was lost with a worker."""

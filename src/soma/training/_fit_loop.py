@@ -67,7 +67,7 @@ class Loop:
 
     def _backward(self, batch: Batch) -> dict[NodeId, Tensor]:
         trainer = self.trainer
-        trainer.optimizers.zero_grad()
+        trainer.zero_grad()
         # In training `forward` gives a pair.
         output, aux = cast(tuple[object, Extras], trainer.forward(batch.x))
         losses = self.losses(output, aux, batch)

@@ -15,6 +15,7 @@ from soma.engine import Runner, describe
 from soma.errors import InvalidInput, InvalidNodeId, did_you_mean, listing
 from soma.training._calls import checked_output, checked_pair, overrides_forward
 from soma.training._convert import to_tensors, wanted_by
+from soma.training._elsewhere import StandIn
 from soma.training._filter import DifferentiableFilter
 from soma.training._materialize import unbuilt
 from soma.training._prefix import Prefix
@@ -136,6 +137,7 @@ def graph_module(runner: Runner, *, training: bool) -> GraphModule:
         CompileError: there is no such stretch, or it is interrupted.
         NotFitted: a plain filter in it has to be fitted first.
         NotMaterialized: a module in it has not been built.
+        InvalidInput: a module in it is in another process.
         InvalidNodeId: a node's name cannot be the name of a submodule.
     """
     runner.plan("differentiable")  # what is wrong with the graph is told first
@@ -147,6 +149,12 @@ def graph_module(runner: Runner, *, training: bool) -> GraphModule:
         if isinstance(node.filter, DifferentiableFilter)
     ]
     unbuilt(held)
+    away = [id for id, filter in held if isinstance(filter._live, StandIn)]
+    if away:
+        raise InvalidInput(
+            f"{listing(away)} of this graph is on a worker, and one torch module is all in one "
+            "process. `g.save(path)` and `Graph.load(path)` give a graph with all modules here."
+        )
     predecessors = runner.topology.wiring().predecessors
     turns = tuple(
         _turn(node, predecessors[node.id] or (node.id,), runner) for node in stretch.nodes

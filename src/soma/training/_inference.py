@@ -12,7 +12,7 @@ from torch import Tensor
 
 from soma.core import Node, NodeId, has_module, per_root
 from soma.engine import Bind, Call, Program, Runner, lower, run_observed
-from soma.errors import GradientWarning, listing
+from soma.errors import GradientWarning, ModeError, listing
 from soma.training._calls import (
     AtRest,
     Copying,
@@ -120,6 +120,17 @@ class Inference:
     def _lower_with_gradient(self, seed: int | None) -> Program:
         runner = self.runner
         runner.check_fitted(list(runner.topology))
+        away = [
+            id
+            for id, node in runner.topology.nodes.items()
+            if isinstance(getattr(node.filter, "_module", None), StandIn)
+        ]
+        if away:
+            raise ModeError(
+                f"the input asks for a gradient, and {listing(away)} of this graph in eval is in "
+                "another process, from which gradients come back in a training step only. Call "
+                "`g.freeze()` first: frozen copies are here."
+            )
         calls = {
             node.id: Call(AtRest(node)) if has_module(node.filter) else self.training.call(node)
             for node in runner.topology

@@ -199,8 +199,9 @@ class Trainer:
         self, node: NodeId, filter: DifferentiableFilter, shared: dict[int, object]
     ) -> nn.Module | None:
         assert filter._live is not None
+        home = at_home(filter._live)
         try:
-            return frozen_twin(at_home(filter._live), shared)
+            return frozen_twin(home, shared)
         except Exception as error:
             warn(
                 f"`{node}` ({filter._description()}) cannot be copied, so inference goes on with "

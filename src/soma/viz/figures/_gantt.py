@@ -44,6 +44,7 @@ class GanttInfo(NamedTuple):
 
     run: str
     nodes: tuple[NodeId, ...]  # in topological order
+    labels: tuple[str, ...]  # of the nodes, with the worker that one ran on
     bars: tuple[Turns, ...]
     turns: int  # what was recorded
 
@@ -52,11 +53,12 @@ def gantt_info(record: RunRecord) -> GanttInfo:
     """Return the bars of a run; close turns are joined until there are at most `MOST` bars."""
     timings = record.timings()
     graph = record.graph()
-    known = [] if graph is None else [node.id for node in graph.nodes]
+    known = {} if graph is None else {node.id: node.target for node in graph.nodes}
     by_start = sorted(timings, key=lambda one: one.start)
-    nodes = tuple(dict.fromkeys([*known, *(one.node for one in by_start)]))
+    ran = [*dict.fromkeys([*known, *(one.node for one in by_start)])] if timings else []
+    labels = [f"{one} on {known[one]}" if known.get(one) else one for one in ran]
     bars = tuple(_joined(by_start))
-    return GanttInfo(record.name, nodes if timings else (), bars, len(timings))
+    return GanttInfo(record.name, tuple(ran), tuple(labels), bars, len(timings))
 
 
 def gantt_chart(info: GanttInfo) -> Chart:
@@ -74,7 +76,7 @@ def gantt_chart(info: GanttInfo) -> Chart:
     panel = Panel(
         title="",
         x=Axis(title="time since the run began", kind="seconds"),
-        y=Axis(kind="category", categories=info.nodes),
+        y=Axis(kind="category", categories=info.labels),
         blocks=tuple(groups),
         note=_note(info),
     )

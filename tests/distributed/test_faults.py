@@ -1,0 +1,158 @@
+"""Whatever happens to a worker, the program gets an error of ours, soon, that names it."""
+
+import time
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.optim import SGD
+
+from soma import Graph
+from soma.distributed import connect
+from soma.errors import RemoteFailure, SomaError, TornStep, WorkerLost, WorkerTimeout
+from tests.distributed.faulty import BAD, Faulty, FaultyPlain, KilledStep, RaisingStep, StoppedStep
+from tests.distributed.graphs import X, Y, weights
+from tests.training.filters import Dense
+
+pytestmark = [pytest.mark.process, pytest.mark.slow]
+
+SECONDS = 5.0  # that a call may take here
+KINDS = {"kill": WorkerLost, "stop": WorkerTimeout, "sleep": WorkerTimeout, "raise": RemoteFailure}
+
+
+@pytest.fixture
+def two(workers: tuple[str, ...]) -> tuple[str, ...]:
+    """Have a new session with two workers."""
+    connect(*workers, timeout=SECONDS)
+    return workers
+
+
+def step(g: Graph, x: Tensor = X) -> None:
+    """Take one training step."""
+    with g.context() as ctx:
+        g.zero_grad()
+        output, _ = g.forward(x)
+        g.backward(ctx, nn.functional.mse_loss(output, Y))
+    g.step(ctx)
+
+
+def broken(action: Callable[[], object]) -> tuple[SomaError, float]:
+    """Return the error of an action, and the seconds that it took."""
+    began = time.monotonic()
+    with pytest.raises(SomaError) as told:
+        action()
+    return told.value, time.monotonic() - began
+
+
+def training(filter: Faulty | Dense, two: tuple[str, ...], cls: type[SGD] = SGD) -> Graph:
+    """Return a graph that has taken one step."""
+    torch.manual_seed(0)
+    g = Graph.somatize(Dense(3).at(two[0]) >> filter.at(two[1]) >> Dense(2))
+    g.materialize(X).train().make_optimizer(cls, lr=0.1)
+    step(g)
+    return g
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("where", ["forward", "backward"])
+def test_a_worker_breaks_in_a_pass(where: str, kind: str, two: tuple[str, ...]) -> None:
+    """Killed, stopped, asleep or at an error, in forward or backward."""
+    g = training(Faulty(where, kind), two)
+    error, seconds = broken(lambda: step(g, BAD))
+
+    assert type(error) is KINDS[kind]
+    assert two[1] in str(error)
+    assert seconds < 3 * SECONDS
+    if (where, kind) != ("backward", "sleep"):  # nobody can tell who of several still computes
+        assert "`faulty`" in str(error)
+
+
+@pytest.mark.parametrize("cls", [KilledStep, StoppedStep, RaisingStep])
+def test_a_worker_breaks_in_a_step(cls: type[SGD], two: tuple[str, ...]) -> None:
+    """A step that some have taken is told of, and no other is taken before a state is loaded."""
+    g = training(Dense(4), two, cls)
+    before = g.state()
+    error, seconds = broken(lambda: step(g))
+    again, _ = broken(lambda: g.step())
+
+    assert type(error) is type(again) is TornStep
+    assert seconds < 3 * SECONDS
+    g.load_state(before).train().make_optimizer(SGD, lr=0.1)
+    step(g)
+
+
+ACTIONS: dict[str, Callable[[Graph], object]] = {
+    "forward": lambda g: g.forward(X),
+    "eval": lambda g: g.eval().forward(X),
+    "evaluating": lambda g: evaluated(g),
+    "input gradient": lambda g: g.eval().forward(X.clone().requires_grad_()),
+    "fit": lambda g: g.fit(X, Y, epochs=1, progress=False),
+    "materialize": lambda g: g.materialize(X),
+    "clip": lambda g: g.clip_gradients(1.0),
+    "step": lambda g: g.step(),
+    "freeze": lambda g: g.freeze(),
+    "state": lambda g: g.state(),
+    "save": lambda g: g.save("nowhere.soma"),
+}
+
+
+def evaluated(g: Graph) -> object:
+    """Return what a graph gives in eval."""
+    with g.evaluating():
+        return g.forward(X)
+
+
+@pytest.fixture(scope="module")
+def lost(workers: tuple[str, ...]) -> Graph:
+    """Have a graph whose second worker was lost."""
+    connect(*workers, timeout=SECONDS)
+    g = training(Faulty("forward", "kill"), workers)
+    broken(lambda: step(g, BAD))
+    return g
+
+
+@pytest.mark.parametrize("action", ACTIONS.values(), ids=ACTIONS)
+def test_every_way_to_a_lost_worker(action: Callable[[Graph], object], lost: Graph) -> None:
+    """Whatever asks a worker that was lost, our error says so at once."""
+    error, seconds = broken(lambda: action(lost))
+
+    assert type(error) is WorkerLost
+    assert "worker2" in str(error)
+    assert seconds < SECONDS
+
+
+@pytest.mark.parametrize(("where", "kind"), [("fit", "kill"), *[("forward", one) for one in KINDS]])
+def test_a_plain_filter_breaks(where: str, kind: str, two: tuple[str, ...]) -> None:
+    """A plain filter's `fit` and `forward` on a worker fail in the same words."""
+    g = Graph.somatize(FaultyPlain(where, kind).at(two[1]), cache=None)
+    error, seconds = broken(lambda: g.fit(X).forward(X))
+
+    assert type(error) is KINDS[kind]
+    assert two[1] in str(error)
+    assert "`faulty_plain`" in str(error)
+    assert seconds < 3 * SECONDS
+
+
+def test_an_error_comes_with_its_trace(two: tuple[str, ...]) -> None:
+    """What the user's code raised on a worker is told as it was there."""
+    error, _ = broken(lambda: step(training(Faulty("forward", "raise"), two), BAD))
+
+    assert "ValueError" in str(error)
+    assert "a bug of the user" in str(error)
+    assert "faulty.py" in str(error)
+
+
+def test_going_on_equals_a_run_that_was_never_stopped(two: tuple[str, ...]) -> None:
+    """From the last state, in the same graph, the weights are those of an undisturbed run."""
+    undisturbed, g = training(Dense(4), two), training(Faulty("forward", "kill"), two)
+    for _ in range(3):
+        step(undisturbed)
+    kept = g.state()
+    expected = [*weights(undisturbed).values()]
+    broken(lambda: step(g, BAD))
+    g.load_state(kept)
+    for _ in range(3):
+        step(g)
+
+    assert all(map(torch.equal, weights(g).values(), expected))
