@@ -9,13 +9,16 @@ from soma.audit._audit import Audit
 from soma.audit._flow_tracer import FlowTracer
 from soma.audit._graph import audit_graph
 from soma.audit._modules import audit_modules
-from soma.audit._scope import AuditScope, ChannelConfig
+from soma.audit._outpost import Outpost
+from soma.audit._scope import AuditScope, ChannelConfig, InsideByNode
 
 __all__ = [
     "Audit",
     "AuditScope",
     "ChannelConfig",
     "FlowTracer",
+    "InsideByNode",
+    "Outpost",
     "audit_graph",
     "audit_modules",
 ]

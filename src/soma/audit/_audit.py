@@ -6,6 +6,7 @@ from math import isfinite
 from time import perf_counter
 from typing import NoReturn
 
+from soma.audit._ranks import measured_by_all
 from soma.audit._record import AuditRecord
 from soma.audit._recorder import Recorder
 from soma.audit._replaced import mark_replaced
@@ -47,7 +48,7 @@ class Audit:
                 f"`run` is {run!r:.80}; a run that goes on is wanted, as "
                 "`with soma.track_run(...) as run:` gives it."
             )
-        record = AuditRecord(run, self._recorder.measurements, self._thresholds)
+        record = AuditRecord(run, self._recorder.measurements, self._thresholds, self._bring)
         self._records.append(record)
         self._recorder.on_step.append(record.stepped)
 
@@ -64,6 +65,7 @@ class Audit:
         """Everything measured so far, as plain numbers; `soma.health.judge` takes them."""
         recorder = self._recorder
         if not recorder.is_closed:
+            recorder.bring()
             recorder.read()
             mark_replaced(recorder)
         recorder.settler.describe()
@@ -75,6 +77,21 @@ class Audit:
         for record in self._records:
             record.write_health(report)
         return report
+
+    def report_of_all_ranks(self, timeout: float = 60.0) -> AuditReport:
+        """Return the verdict on the numbers of all ranks of a data-parallel training.
+
+        Every rank calls it, once each time, also where its own training has failed. One that
+        does not come is named in a note, after a wait that has an end; so are ranks that differ.
+        `report` goes on telling of this rank alone.
+
+        Args:
+            timeout: seconds to wait for the other ranks; all ranks give the same.
+
+        Raises:
+            ModeError: `torch.distributed` is not initialised.
+        """
+        return AuditReport(judge(measured_by_all(self.measurements, timeout), self._thresholds))
 
     def assert_healthy(self) -> None:
         """Return quietly if nothing is wrong.
@@ -139,6 +156,7 @@ class Audit:
     def _stop_if_lost(self, stop: Callable[[str], object]) -> None:
         reason = lost(self._recorder.measurements)
         if reason is not None:
+            self._bring()
             began = [
                 f" It began in {origin.unit or 'the loss'}: {origin.detail}."
                 for origin in self._recorder.measurements.origins[:1]
@@ -157,7 +175,12 @@ class Audit:
         ended = perf_counter()
         self._next_look = ended + _REST * (ended - began)
 
+    def _bring(self) -> None:
+        """Have what was measured in other processes."""
+        self._recorder.bring()
+
     def _tell(self) -> None:
+        self._bring()
         for finding in judge(self._recorder.measurements, self._thresholds).findings:
             key = (finding.unit, finding.name)
             if key not in self._told:

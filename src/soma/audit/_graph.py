@@ -8,9 +8,10 @@ from torch import Tensor, nn
 
 from soma.audit._audit import Audit
 from soma.audit._budget import Budget
-from soma.audit._recorder import Recorder
+from soma.audit._elsewhere import Elsewhere
 from soma.audit._replaced import mark_replaced
 from soma.audit._scope import ChannelConfig, InsideByNode, channel_config, check_nodes
+from soma.audit._spread import SpreadRecorder
 from soma.audit._watch import Watch
 from soma.core import Event, NodeId, NodeStarted, StepFinished
 from soma.engine import Runner
@@ -24,7 +25,8 @@ class Trained(Protocol):
     runner: Runner
     training: bool
     optimizers: Iterable[object]
-    watchers: list[Any]  # each has `forward_begins(x)` and `backward_begins(losses)`
+    watchers: list[Any]  # each has `forward_begins`, `backward_begins` and `gradients_came`
+    placement: Any  # where modules are in other processes: has `listen(ear)`; else None
 
     def forward(self, x: object) -> Any:
         """Run the graph in training."""
@@ -47,14 +49,16 @@ def audit_graph(
 ) -> Iterator[Audit]:
     """Watch a graph while it is trained inside a `with`; `Graph.gradient_audit` says more."""
     check_nodes(inside, [node for node, _ in trainer.filters])
-    recorder = Recorder(channel_config(channels), Budget(budget))
+    config = channel_config(channels)
+    recorder = SpreadRecorder(config, Budget(budget))
     recorder.outputs.are_told = True
     audit = Audit(recorder, thresholds)
     with ExitStack() as stack:
         stack.callback(audit.end)
         stack.callback(recorder.close)
         stack.callback(mark_replaced, recorder)
-        nodes = _Nodes(trainer, recorder, Watch(recorder, inside, stack))
+        watch = Watch(recorder, inside, stack)
+        nodes = _Nodes(trainer, recorder, watch, Elsewhere(recorder, inside, config), stack)
         listeners = trainer.runner.listeners
         for one in listeners.events:
             if isinstance(one, RunListener):
@@ -68,10 +72,20 @@ def audit_graph(
 class _Nodes:
     """Hears what a graph says of its nodes."""
 
-    def __init__(self, trainer: Trained, recorder: Recorder, watch: Watch) -> None:
+    def __init__(
+        self,
+        trainer: Trained,
+        recorder: SpreadRecorder,
+        watch: Watch,
+        elsewhere: Elsewhere,
+        stack: ExitStack,
+    ) -> None:
         self._trainer = trainer
         self._recorder = recorder
         self._watch = watch
+        self._elsewhere = elsewhere
+        self._stack = stack
+        self._listens = False  # to modules in other processes
         self._spots: dict[NodeId, tuple[nn.Module, int]] = {}
         self._look()
         watch.followed.follow(trainer.optimizers)
@@ -86,7 +100,8 @@ class _Nodes:
                 recorder.guarded(None, self._look)
             recorder.guarded(None, recorder.node_started, event.node)
         elif isinstance(event, StepFinished):
-            recorder.guarded(None, recorder.stepped_unseen)
+            end = recorder.stepped_elsewhere if self._listens else recorder.stepped_unseen
+            recorder.guarded(None, end)
             recorder.tell()
 
     def tap(self, node: NodeId, value: object) -> None:
@@ -105,11 +120,21 @@ class _Nodes:
         if self._recorder.is_deaf:
             return
         self._watch.followed.follow(self._trainer.optimizers)
-        self._recorder.guarded(None, self._recorder.forward_begins, None, self._again, (x,), {})
+        if self._trainer.placement is None:
+            self._recorder.guarded(None, self._recorder.forward_begins, None, self._again, (x,), {})
+            return
+        # Each process can run its own modules again, and none the whole.
+        self._elsewhere.input = x
+        if not self._listens:
+            self._recorder.guarded(None, self._listen)
 
     def backward_begins(self, losses: Sequence[Tensor]) -> None:
         """Take the loss."""
         self._recorder.guarded(None, self._recorder.given_loss, losses)
+
+    def gradients_came(self, parameters: Sequence[nn.Parameter]) -> None:
+        """Take gradients that a backward over several processes has left here."""
+        self._recorder.guarded(None, self._recorder.gradients_came, parameters)
 
     def _again(self, x: object) -> dict[str, object]:
         output, _ = self._trainer.forward(x)
@@ -120,6 +145,25 @@ class _Nodes:
         """Watch the modules that have been built since the last look."""
         for node, filter in self._trainer.filters:
             module = filter._live
-            if module is not None and node not in self._spots:
+            if module is None or node in self._spots:
+                continue
+            if self._is_elsewhere(node):
+                at = self._watch.add_elsewhere(node, module)
+                self._elsewhere.add(self._recorder.spots[at])
+            else:
                 own = getattr(filter, "_audit_scope", None)
-                self._spots[node] = (module, self._watch.add(node, module, own, is_tapped=True))
+                at = self._watch.add(node, module, own, is_tapped=True)
+                if self._trainer.placement is not None:
+                    self._watch.repeat_alone(node, module)
+            self._spots[node] = (module, at)
+
+    def _is_elsewhere(self, node: NodeId) -> bool:
+        placed = self._trainer.runner.topology.nodes[node].target is not None
+        return placed and self._trainer.placement is not None
+
+    def _listen(self) -> None:
+        self._listens = True
+        listening = self._trainer.placement.listen(self._elsewhere)
+        self._stack.callback(listening.close)
+        self._recorder.bring = listening.fetch
+        self._elsewhere.begin()

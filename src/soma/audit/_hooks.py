@@ -81,6 +81,21 @@ class RootStarted(Hook):
             recorder.guarded(None, recorder.forward_begins, self._node, module, given, named)
 
 
+class RootEnded(Hook):
+    """After the forward of a module that is run again by itself, if numbers go bad."""
+
+    __slots__ = ("_node",)
+
+    def __init__(self, recorder: "Recorder", node: str) -> None:
+        super().__init__(recorder)
+        self._node = node
+
+    def __call__(self, module: nn.Module, given: object, output: object) -> None:
+        """Say what it gave."""
+        if (recorder := self.awake()) is not None:
+            recorder.guarded(None, recorder.repeats.end, self._node, output)
+
+
 class OutputGradientSeen(Hook):
     """When the gradient of an output is there that a second run of the step may need."""
 

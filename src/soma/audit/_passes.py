@@ -107,6 +107,7 @@ class Taken:
         "arrived",
         "began",
         "calls",
+        "elsewhere",
         "loss",
         "number",
         "parents",
@@ -116,6 +117,7 @@ class Taken:
         "spectra",
         "stepped",
         "steppers",
+        "tasks",
         "whole",
     )
 
@@ -126,7 +128,10 @@ class Taken:
         self.spectra: dict[int, Spectrum] = {}  # by spot
         self.passes: list[Pass] = []
         self.loss: list[Row] = []
-        self.real: set[int] = set()  # the backwards that reached a parameter
+        self.tasks: set[int] = set()  # the backwards of which a hook has heard
+        self.real: set[int] = set()  # of them, those that reached a parameter
+        # Norms of gradients in other processes: as backward left them, and at the step.
+        self.elsewhere: tuple[float, float] | None = None
         self.parents: dict[int, int] = {}  # of a backward inside another one
         self.arrived: set[int] = set()  # parameters with a new gradient
         self.calls: dict[int, int] = {}  # of each spot, also where the step is not whole

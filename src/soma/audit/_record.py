@@ -5,7 +5,7 @@ file that grows large is written anew with fewer steps, see `_thinning.py`, and 
 the last group wait until it is full.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields
 from time import monotonic
 
@@ -29,8 +29,15 @@ _FILE, _HEALTH = "audit.jsonl", "health.json"
 class AuditRecord:
     """The record of one audit in one run."""
 
-    def __init__(self, run: Run, measurements: Measurements, thresholds: Thresholds) -> None:
+    def __init__(
+        self,
+        run: Run,
+        measurements: Measurements,
+        thresholds: Thresholds,
+        bring: Callable[[], None] = lambda: None,
+    ) -> None:
         self._run = run
+        self._bring = bring  # what was measured in other processes
         self._measurements = measurements
         self._lines = {
             one.name: value
@@ -55,6 +62,7 @@ class AuditRecord:
     def stepped(self) -> None:
         """Write what has come, once in a while."""
         if monotonic() >= self._due:
+            self._bring()
             # The last step may go on, with another optimizer.
             self._run.attempt(self._write_all_but_last)
             self._due = monotonic() + _SECONDS

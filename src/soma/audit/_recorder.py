@@ -50,6 +50,8 @@ class Recorder(Guarded):
         self.arm: Callable[[str, bool], None] | None = None
         self.on_step: list[Callable[[], None]] = []
         self.attach: Callable[[], None] = lambda: None  # hooks for parameters that are new
+        self.bring: Callable[[], None] = lambda: None  # numbers from other processes
+        self.is_joint = False  # a step ends when all processes have stepped, which is told
         self.settled = False  # numbers of a step have come since this was last looked at
         self.followed: Followed | None = None
         self._order = 0
@@ -80,7 +82,7 @@ class Recorder(Guarded):
         if node is not None:
             self.node_started(node)
         # Once an origin is known, nothing will be run again.
-        if self.grad_mode and not self.measurements.origins and running_backward() == -1:
+        if self.grad_mode and not self.repeats.found and running_backward() == -1:
             taken, _ = self._pass(repeated=False)
             self.repeats.begin(taken, node, run, args, named)
 
@@ -106,6 +108,7 @@ class Recorder(Guarded):
             spot.dark -= 1
         taken, at_pass = self._pass(repeated=repeated)
         if spot.order < 0:
+            self._order += spot.places
             spot.order = self._order
             if spot.unobserved == USED:
                 spot.unobserved = None
@@ -116,7 +119,8 @@ class Recorder(Guarded):
             self.repeats.end(spot.node, output)
         if not taken.whole:
             return
-        parts = self.reader.output(at_pass, spot, output, taken)
+        read = spot if spot.elsewhere is None else None  # of those more is known elsewhere
+        parts = self.reader.output(at_pass, read, output, taken)
         given = at_pass.inputs.get(id(spot.activation))
         at_pass.calls.setdefault(at, []).append(Call(parts, given))
         if not spot.path:
@@ -207,6 +211,8 @@ class Recorder(Guarded):
                 self.outputs.find(at_pass)
                 at_pass.forget()
             self._running.append(task)
+            if self._now is not None:
+                self._now.tasks.add(task)
             at_backward_end(BackwardEnded(self, task))
         return task
 
@@ -267,7 +273,7 @@ class Recorder(Guarded):
             return
         self.weights.after_step(own, self._numbers, whole=self._now.whole)
         self._now.stepped = True
-        if running_backward() == -1:
+        if running_backward() == -1 and not self.is_joint:
             self._close(skipped=False)
 
     def stepped_unseen(self) -> None:

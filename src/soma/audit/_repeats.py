@@ -18,6 +18,7 @@ from soma.audit._passes import Taken, version_of
 from soma.audit._spots import named_modules
 from soma.audit._tensors import numeric_tensors
 from soma.audit._weights import Numbers
+from soma.health._numbers import Origin
 
 if TYPE_CHECKING:
     from soma.audit._recorder import Recorder
@@ -31,6 +32,7 @@ class Repeats:
 
     def __init__(self, recorder: "Recorder") -> None:
         self._recorder = recorder
+        self.found: list[Origin] = recorder.measurements.origins
         self._open: list[Repeatable] = []  # calls on their way, the inner ones last
         self._made: dict[int, tuple[Callable[[], Tensor | None], int, Made]] = {}
         self._held: list[Repeatable] = []  # calls whose large gradients are kept
@@ -116,11 +118,16 @@ class Repeats:
         self._held.clear()
         self._ticks = 0
 
-    def look(self, taken: Taken, numbers: Numbers) -> None:
-        """Find where a bad number comes from, while weights are still as the forward had them."""
+    def look(self, taken: Taken, numbers: Numbers, *, is_bad: bool = False) -> None:
+        """Find where a bad number comes from, while weights are still as the forward had them.
+
+        Args:
+            taken: the step.
+            numbers: its norms.
+            is_bad: it is known that one is there.
+        """
         recorder = self._recorder
-        measurements = recorder.measurements
-        if measurements.origins or not taken.repeatable or not _is_bad(taken, numbers):
+        if self.found or not taken.repeatable or not (is_bad or _is_bad(taken, numbers)):
             return
         recorder.is_deaf = True
         try:
@@ -128,7 +135,7 @@ class Repeats:
             origin = find_origin(taken.number, taken.repeatable, self._modules(), units)
         finally:
             recorder.is_deaf = False
-        measurements.origins.append(origin)
+        self.found.append(origin)
 
     def _modules(self) -> dict[str, nn.Module]:
         found: dict[str, nn.Module] = {}

@@ -16,7 +16,7 @@ _MOST = 6  # names that are told
 def mark_replaced(recorder: Recorder) -> None:
     """Mark the spots whose module is no longer there; note what came with nobody to look at it."""
     spots, notes = recorder.spots, recorder.measurements.notes
-    roots = {spot.node: spot.module for spot in spots if not spot.path}
+    roots = {spot.node: spot.module for spot in spots if not spot.path and spot.elsewhere is None}
     for node, root in roots.items():
         if root is None:
             continue

@@ -4,6 +4,7 @@
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -57,6 +58,7 @@ class Settler:
         boards: Boards,
         pools: dict[int, Pool],
     ) -> None:
+        self.described: Callable[[], None] = lambda: None  # goes on with units elsewhere
         self._pools = pools
         self._measurements = measurements
         self._spots = spots
@@ -110,6 +112,7 @@ class Settler:
     def describe(self) -> None:
         """Bring the units up to date."""
         self._measurements.units.update((spot.id, spot.described()) for spot in self._spots)
+        self.described()
 
     def _channels(self, taken: Taken, calls: list[Call]) -> _Channels | None:
         readings = [call.parts[0][1] for call in calls if call.parts]
@@ -224,14 +227,15 @@ class Settler:
         gradients = [row for one in outputs for task, row in one.gradients if taken.is_real(task)]
         activations = [one.activation for one in outputs if one.activation]
         found_inf = numbers.found_inf is not None and numbers.found_inf.values[0] > 0
-        grad_norm = weights.total(weights.left)
+        left, at_step = taken.elsewhere or (0.0, 0.0)
+        grad_norm = root((weights.total(weights.left), left))
         return Step(
             step=taken.number,
             whole=taken.whole,
             skipped=found_inf or (ended.skipped and not math.isfinite(grad_norm)),
             loss=sum(row.values[0] for row in taken.loss) / scale if taken.loss else None,
             grad_norm=grad_norm,
-            grad_norm_at_step=weights.total(weights.at_step),
+            grad_norm_at_step=root((weights.total(weights.at_step), at_step)),
             output_grad_norm=gradient_metrics(gradients, scale).get("out_grad_norm", math.nan),
             output_norm=root(row.values[6] for row in activations) if activations else math.nan,
             stale=bool(numbers.stale),

@@ -32,6 +32,7 @@ class Spot:
         "channels",
         "children",
         "dark",
+        "elsewhere",
         "feeds_output",
         "groups",
         "id",
@@ -41,6 +42,7 @@ class Spot:
         "order",
         "parameters",
         "path",
+        "places",
         "shares_output",
         "unit",
         "unobserved",
@@ -65,6 +67,8 @@ class Spot:
         self.unobserved: str | None = None
         self.weights_of: UnitId | None = None
         self.is_shy = False  # its hooks would change how inference runs
+        self.elsewhere: Unit | None = None  # as it is known in the process where the module is
+        self.places = 0  # in the order of calls, that what is inside it takes there
         self.dark = 0  # calls of this step with gradients off, that a backward may repeat
         self.weights: list[int] = []  # indices into the audit's parameters, each once
         self.parameters: tuple[int, int, int] = (0, 0, 0)  # elements, trainable, own trainable

@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 
 from soma.audit._activations import name_of
-from soma.audit._hooks import ForwardSeen, InputSeen, RootStarted
+from soma.audit._hooks import ForwardSeen, InputSeen, RootEnded, RootStarted
 from soma.audit._recorder import Recorder
 from soma.audit._scope import Inside, InsideByNode, scope_of
 from soma.audit._spots import Spot, spots_in
@@ -65,6 +65,34 @@ class Watch:
         recorder.settler.describe()
         self.attach()
         return spots[0].at
+
+    def add_elsewhere(self, node: str, module: nn.Module) -> int:
+        """Watch what comes from a module in another process; return the number of its spot.
+
+        Args:
+            node: the name that it goes by.
+            module: what stands for it here, with parameters that have no numbers.
+        """
+        recorder = self._recorder
+        spot = Spot(node, "", module, None)
+        parameters = [*module.parameters()]
+        trainable = _size(parameters, True)
+        spot.parameters = (_size(parameters), trainable, trainable)
+        spot.module, spot.at = None, len(recorder.spots)
+        spot.elsewhere = spot.described()
+        recorder.spots.append(spot)
+        recorder.settler.describe()
+        return spot.at
+
+    def repeat_alone(self, node: str, module: nn.Module) -> None:
+        """Have a module run again by itself, where the whole network cannot be."""
+        recorder = self._recorder
+        begins, ends = RootStarted(recorder, node), RootEnded(recorder, node)
+        if not isinstance(module, torch.jit.ScriptModule):
+            self._keep(
+                self._stack, lambda: module.register_forward_pre_hook(begins, with_kwargs=True)
+            )
+            self._keep(self._stack, lambda: module.register_forward_hook(ends))
 
     def attach(self) -> None:
         """Know the parameters of all spots; put hooks on those that are new or ask anew."""

@@ -14,6 +14,7 @@ import torch.distributed.autograd as dist_autograd
 from torch import Tensor, nn
 from torch.optim import SGD, Optimizer
 
+from soma.audit import ChannelConfig, InsideByNode
 from soma.core import Filter, NodeId, Topology
 from soma.distributed._aligned import received, sent
 from soma.distributed._messages import (
@@ -22,12 +23,15 @@ from soma.distributed._messages import (
     Contents,
     Failure,
     Group,
+    Heard,
     Mode,
     Place,
     Step,
     Weight,
 )
+from soma.distributed._watched import Outposts
 from soma.engine import Call, Runner
+from soma.health import Measurements, Unit
 from soma.training import DifferentiableFilter, Held, TrainingRun
 from soma.training import build as build_module
 
@@ -78,8 +82,12 @@ class Hosted:
             torch.set_rng_state(mode.generator)
         before = torch.get_rng_state()
         with torch.set_grad_enabled(mode.gradients):
-            answer = call.function(received(x, self.device))
-            output, aux = cast(tuple[object, object], answer) if call.has_extra else (answer, {})
+            given = received(x, self.device)
+            with HOST.outposts.hearing(self.node.id, mode.turns, call.function, given) as heard:
+                answer = call.function(given)
+                both = answer if call.has_extra else (answer, {})
+                output, aux = cast(tuple[object, object], both)
+                heard(output)
             after = torch.get_rng_state()
             drawn = None if torch.equal(before, after) else after
             output, aux = cast(tuple[object, object], sent((output, aux)))
@@ -98,6 +106,7 @@ class Host:
         self.device = torch.device("cpu")
         self.nodes: dict[Place, Hosted] = {}
         self.plain: dict[Place, tuple[Filter, object]] = {}
+        self.outposts = Outposts()
         self._optimizers: dict[tuple[int, str], tuple[Optimizer, list[list[Tensor]]]] = {}
 
     def begin(self, device: str) -> None:
@@ -187,11 +196,18 @@ def norms(context: int, weights: tuple[tuple[Place, str], ...]) -> list[Tensor |
 
 
 @_answered
-def step(context: int, scale: Tensor | None, steps: tuple[Step, ...]) -> None:
-    """Step the optimizers with the gradients of a context, multiplied by `scale`."""
+def step(
+    context: int, scale: Tensor | None, audits: tuple[str, ...], steps: tuple[Step, ...]
+) -> dict[str, Heard]:
+    """Step the optimizers with the gradients of a context, multiplied by `scale`.
+
+    Return what each of some audits heard of it.
+    """
     gradients = dist_autograd.get_gradients(context)  # type: ignore[attr-defined]
+    HOST.outposts.gradients_came(audits, gradients)
     for one in steps:
         optimizer = HOST.optimizer(one)
+        HOST.outposts.follow(audits, optimizer)
         weights = [weight for group in one.groups for weight in HOST.weights(group)]
         for weight in weights:
             weight.grad = gradients.get(weight)
@@ -200,6 +216,23 @@ def step(context: int, scale: Tensor | None, steps: tuple[Step, ...]) -> None:
         optimizer.step()
         for weight in weights:
             weight.grad = None
+    return HOST.outposts.stepped(audits)
+
+
+@_answered
+def watch(
+    audit: str, place: Place, inside: InsideByNode, channels: ChannelConfig | None
+) -> tuple[Unit, ...]:
+    """Have an audit watch a node; return what is watched of it, itself first."""
+    hosted = HOST.nodes[place]
+    own = getattr(hosted.filter, "_audit_scope", None)
+    return HOST.outposts.opened(audit, inside, channels).add(place.node, hosted.module, own)
+
+
+@_answered
+def measured(audit: str, is_over: bool) -> Measurements:
+    """Return what an audit has measured since this was last asked."""
+    return HOST.outposts.measured(audit, is_over=is_over)
 
 
 @_answered

@@ -47,6 +47,24 @@ class Built:
     generator: Tensor  # torch's, after the weights were drawn
 
 
+class Turn(NamedTuple):
+    """What an audit measures in a forward; the client counts the steps for all."""
+
+    audit: str
+    step: int
+    whole: bool
+    every: int  # one in so many steps is measured whole
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What an audit hears at once of a step on one worker."""
+
+    norm: float  # of the gradients, as backward left them
+    norm_at_step: float
+    seconds: float  # that measuring took
+
+
 class Mode(NamedTuple):  # a tuple: it is pickled in each call
     """How a node is to answer."""
 
@@ -55,6 +73,7 @@ class Mode(NamedTuple):  # a tuple: it is pickled in each call
     gradients: bool
     frozen: tuple[str, ...]  # the parameters that ask for no gradient
     generator: Tensor | None  # torch's, where the module is known to draw from it
+    turns: tuple[Turn, ...] = ()  # of the audits that listen
 
 
 class Answer(NamedTuple):  # a tuple: it is pickled in each call

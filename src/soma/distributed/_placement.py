@@ -17,13 +17,14 @@ from torch.optim import Optimizer
 from soma.core import Filter, Node, NodeId
 from soma.distributed import _context, _host
 from soma.distributed._connection import Connection, Future, connection_to
-from soma.distributed._messages import Built, Place, Step
+from soma.distributed._messages import Built, Heard, Place, Step, Turn
 from soma.distributed._orders import by_worker, orders_of
 from soma.distributed._reach import Reach
 from soma.distributed._stand_in import RemoteFilter, RemoteModule, RemoteParameter
+from soma.distributed._watching import Watching
 from soma.engine import Runner
 from soma.errors import ModeError, SomaError, TornStep, WorkerLost
-from soma.training import DifferentiableFilter, Held, Optimizers
+from soma.training import DifferentiableFilter, Ear, Held, Optimizers
 
 _COUNT = count()
 _NUMBERS: "WeakKeyDictionary[Runner, int]" = WeakKeyDictionary()  # what workers call a graph
@@ -40,6 +41,7 @@ class RpcPlacement:
         self._went_back = False  # backward ran in this context
         self._torn: str | None = None
         self._reach = Reach()
+        self._watching: list[Watching] = []  # audits
 
     def build(self, node: Node, x: object) -> object:
         """Build a node's module on its worker, unless it is built; return its answer to `x`."""
@@ -56,7 +58,7 @@ class RpcPlacement:
         torch.set_rng_state(built.generator)
         filter._built_for = built.built_for  # type: ignore[assignment]
         filter._module = RemoteModule(
-            node, place, worker, connection, built.weights, self._reach.told
+            node, place, worker, connection, built.weights, self._reach.told, self._turns
         )
         state = self._runner.states.get(node.id)
         if state is not None:
@@ -68,6 +70,9 @@ class RpcPlacement:
 
     def begin(self) -> None:
         """Open a context; the one before is over, stepped or not."""
+        if self._unstepped and _context.is_open(self):
+            for one in self._watching:
+                one.dropped(self._context_id)
         self._context_id = _context.open_for(self)
         self._went_back = False
         self._scale = None
@@ -77,8 +82,8 @@ class RpcPlacement:
         """Forget gradients of earlier contexts."""
         self._unstepped = False
 
-    def backward(self, losses: Sequence[Tensor], *, retain_graph: bool) -> None:
-        """Run autograd over all workers.
+    def backward(self, losses: Sequence[Tensor], *, retain_graph: bool) -> list[nn.Parameter]:
+        """Run autograd over all workers; return the parameters here that have a gradient.
 
         Raises:
             ModeError: outside `with g.context()`, or gradients of an earlier one would add up.
@@ -106,9 +111,10 @@ class RpcPlacement:
         gradients = dist_autograd.get_gradients(  # type: ignore[attr-defined]
             self._context_id
         )
-        for _, parameter in self._local_parameters():
-            if parameter in gradients:
-                parameter.grad = gradients[parameter]
+        found = [one for _, one in self._local_parameters() if one in gradients]
+        for parameter in found:
+            parameter.grad = gradients[parameter]
+        return found
 
     def clip(self, parameters: Iterable[nn.Parameter], max_norm: float) -> Tensor:
         """Scale all gradients down to a norm of at most `max_norm`; return the norm before."""
@@ -146,11 +152,16 @@ class RpcPlacement:
         if orders:
             self._need_context("step")
             self._connection().check(next(iter(orders)))
+        if _context.is_open(self):
+            for worker in dict.fromkeys(name for one in self._watching for name in one.workers):
+                orders.setdefault(worker, [])  # an audit hears of steps that move nothing there
         self._torn = "it was interrupted"  # until all have stepped
         try:
             running = self._begun(orders)
             optimizers.step(only, None)  # meanwhile
-            self._finish(running)
+            answers = self._finish(running)
+            for one in self._watching:
+                one.heard(answers)
         except SomaError as error:
             self._torn = str(error).partition("\n")[0]
             raise TornStep(
@@ -215,22 +226,37 @@ class RpcPlacement:
         """Begin a step on every worker."""
         if not orders:
             return []
-        connection, given = self._connection(), (self._context_id, self._scale)
+        audits = tuple(one.audit for one in self._watching)
+        connection, given = self._connection(), (self._context_id, self._scale, audits)
         return [
             (worker, connection.begin(worker, _host.step, *given, tuple(steps)))
             for worker, steps in orders.items()
         ]
 
-    def _finish(self, running: Sequence[tuple[str, Future]]) -> None:
-        """Come back when no worker is at its step any more, whatever became of it."""
-        errors = []
+    def _finish(self, running: Sequence[tuple[str, Future]]) -> list[dict[str, Heard]]:
+        """Come back when no worker is at its step any more, whatever became of it.
+
+        Return what audits have heard, for each worker.
+        """
+        answers, errors = [], []
         for worker, future in running:
             try:
-                self._connection().result(future, worker)
+                answers.append(self._connection().result(future, worker))
             except SomaError as error:
                 errors.append(error)
         if errors:
             raise errors[0]
+        return answers
+
+    def listen(self, ear: Ear) -> Watching:
+        """Measure the modules on workers, for an audit."""
+        watching = Watching(ear, self._watching)
+        self._watching.append(watching)
+        return watching
+
+    def _turns(self, module: RemoteModule) -> tuple[Turn, ...]:
+        turns = [one.turn(module) for one in self._watching]
+        return tuple(one for one in turns if one is not None)
 
     def _connection(self) -> Connection:
         return connection_to(targets(self._runner), renew=False)

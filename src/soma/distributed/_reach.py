@@ -1,7 +1,8 @@
 """Sees that a loss reaches all that came from workers in this step.
 
 torch's distributed backward waits for a gradient for each tensor that was sent to a worker in
-its context. Where the loss leaves one out it waits in vain, until a time limit ends it.
+its context, and at each worker that it comes to, for one for each answer from there. Where the
+loss leaves one out it waits in vain, until a time limit ends it.
 """
 
 from collections.abc import Sequence
@@ -20,6 +21,7 @@ class _Call:
     """A call of a node on a worker: where autograd leaves what was sent, and enters the answer."""
 
     node: NodeId
+    worker: str
     sent: list[Any]
     answer: list[Any]
 
@@ -34,12 +36,12 @@ class Reach:
         """Forget the context before."""
         self._calls = []
 
-    def told(self, node: NodeId, sent: object, answer: object) -> None:
+    def told(self, node: NodeId, worker: str, sent: object, answer: object) -> None:
         """Hear of a call that autograd may go back through.
 
         The tensors of an answer come in one message, and a gradient for one of them is enough.
         """
-        call = _Call(node, _entries(sent), _entries(answer))
+        call = _Call(node, worker, _entries(sent), _entries(answer))
         if call.sent or call.answer:
             self._calls.append(call)
 
@@ -62,8 +64,11 @@ class Reach:
             if call is not None and missing.pop(id(call), None) is not None:
                 ahead += call.sent
             ahead += [one for one, _ in entry.next_functions]
-        if missing:
-            nodes = dict.fromkeys(call.node for call in missing.values())
+        reached = {call.worker for call in self._calls if id(call) not in missing}
+        nodes = dict.fromkeys(
+            call.node for call in missing.values() if call.sent or call.worker in reached
+        )
+        if nodes:
             raise ModeError(
                 f"the loss leaves out an answer of {listing(nodes)} in this context, and a "
                 "backward over workers would wait for its gradient for ever. Give `backward` all "

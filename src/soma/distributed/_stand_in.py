@@ -10,7 +10,7 @@ from soma.core import Filter, Node, NodeId
 from soma.distributed import _host
 from soma.distributed._aligned import received, sent
 from soma.distributed._connection import Connection
-from soma.distributed._messages import Answer, Contents, Mode, Place, Weight
+from soma.distributed._messages import Answer, Contents, Mode, Place, Turn, Weight
 from soma.engine import generators_kept
 from soma.errors import InvalidInput, InvalidOutput
 from soma.training import DifferentiableFilter, StandIn
@@ -40,7 +40,8 @@ class RemoteModule(StandIn):
         worker: str,
         connection: Connection,
         weights: tuple[Weight, ...],
-        told: Callable[[NodeId, object, object], None],
+        told: Callable[[NodeId, str, object, object], None],
+        turns: "Callable[[RemoteModule], tuple[Turn, ...]]",
     ) -> None:
         super().__init__()
         self._node = node
@@ -48,6 +49,7 @@ class RemoteModule(StandIn):
         self.worker = worker
         self.connection = connection
         self._told = told  # of each answer that autograd may go back from
+        self._turns = turns  # of the audits that listen
         self._draws = {True: True, False: True}  # in training, in eval, as far as is known
         self._weights = tuple(self._added(weight) for weight in weights)
 
@@ -56,7 +58,8 @@ class RemoteModule(StandIn):
         frozen = tuple(one.local_name for one in self._weights if not one.requires_grad)
         draws, gradients = self._draws[self.training], torch.is_grad_enabled()
         generator = torch.get_rng_state() if draws else None
-        mode = Mode(graph_trains, self.training, gradients, frozen, generator)
+        turns = self._turns(self) if graph_trains and gradients else ()
+        mode = Mode(graph_trains, self.training, gradients, frozen, generator, turns)
         message = sent(x)
         answer: Answer = self.connection.call(
             self.worker, _host.answer, self.place, message, mode, node=self.place.node
@@ -66,7 +69,7 @@ class RemoteModule(StandIn):
         self._draws[self.training] = answer.generator is not None
         given = received((answer.output, answer.aux))
         if gradients:
-            self._told(self.place.node, message, given)
+            self._told(self.place.node, self.worker, message, given)
         return cast(tuple[object, dict[str, object]], given)
 
     def forward(self, x: object) -> object:

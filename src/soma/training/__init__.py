@@ -9,7 +9,7 @@ from soma.training._checkpoint_read import WeightsReader
 from soma.training._checkpoint_write import WeightsWriter
 from soma.training._context import Context
 from soma.training._convert import mapped
-from soma.training._elsewhere import Held, Placement, StandIn
+from soma.training._elsewhere import Ear, Held, Listening, Placement, StandIn
 from soma.training._filter import DifferentiableFilter
 from soma.training._fit import FitOptions, fit
 from soma.training._graph_module import GraphModule
@@ -25,11 +25,13 @@ from soma.training._training_run import TrainingRun
 __all__ = [
     "Context",
     "DifferentiableFilter",
+    "Ear",
     "EpochRecord",
     "FitOptions",
     "GraphModule",
     "Held",
     "History",
+    "Listening",
     "Objective",
     "Optimizers",
     "Placement",

@@ -10,7 +10,8 @@ from typing import Any, Protocol
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from soma.core import Node
+from soma.core import Node, NodeId
+from soma.health import Measurements, Unit
 from soma.training._optimizers import Optimizers
 
 # What an optimizer holds for a weight: by name, whether it moves with the weight, and the value.
@@ -33,6 +34,41 @@ class StandIn(nn.Module):
         """Copy weights and buffers, by name, into the module."""
 
 
+class Ear(Protocol):
+    """An audit, for those who listen where the modules are."""
+
+    inside: Any  # which submodules are watched, as the audit was told
+    channels: Any
+
+    def turn(self) -> tuple[int, bool, int] | None:
+        """Return the step under way, whether it is measured whole, and one in how many is."""
+
+    def met(self, node: NodeId, units: Sequence[Unit]) -> None:
+        """Know what is listened to of a node, itself first."""
+
+    def heard(self, norm: float, norm_at_step: float, seconds: float) -> None:
+        """Know the norm of the gradients elsewhere, as the step finds them, and what it cost."""
+
+    def dropped(self) -> None:
+        """Know that gradients were cleared that no optimizer has used."""
+
+    def take(self, measured: Measurements) -> None:
+        """Take what was measured in another process since it was last asked."""
+
+    def lost(self, nodes: Sequence[NodeId], where: str) -> None:
+        """Know that the process with some nodes is gone."""
+
+
+class Listening(Protocol):
+    """What an audit holds while it listens elsewhere."""
+
+    def fetch(self) -> None:
+        """Have the audit take all that was measured so far."""
+
+    def close(self) -> None:
+        """Fetch the rest, and leave the modules as they were."""
+
+
 class Placement(Protocol):
     """What builds, steps and differentiates across processes."""
 
@@ -42,8 +78,8 @@ class Placement(Protocol):
     def begin(self) -> None:
         """Begin a training step."""
 
-    def backward(self, losses: Sequence[Tensor], *, retain_graph: bool) -> None:
-        """Run autograd from losses of this step."""
+    def backward(self, losses: Sequence[Tensor], *, retain_graph: bool) -> list[nn.Parameter]:
+        """Run autograd from losses of this step; return the parameters here with a gradient."""
 
     def clip(self, parameters: Iterable[nn.Parameter], max_norm: float) -> Tensor:
         """Scale the gradients of this step to a norm of at most `max_norm`; return it as it was."""
@@ -61,6 +97,9 @@ class Placement(Protocol):
 
     def restore(self, weights: "Mapping[str, Mapping[str, Tensor]]") -> None:
         """Give nodes weights, by node and name, building anew what was lost with a worker."""
+
+    def listen(self, ear: Ear) -> Listening:
+        """Measure the modules that are elsewhere, for an audit."""
 
 
 def at_home(module: nn.Module) -> nn.Module:

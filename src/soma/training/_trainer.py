@@ -39,6 +39,9 @@ class Watcher(Protocol):
     def backward_begins(self, losses: Sequence[Tensor]) -> None:
         """Hear of the losses that a backward starts from."""
 
+    def gradients_came(self, parameters: Sequence[nn.Parameter]) -> None:
+        """Hear which parameters have got gradients by other ways than torch's hooks know of."""
+
 
 class Trainer:
     """Everything a graph does with modules."""
@@ -295,7 +298,10 @@ class Trainer:
             for watcher in self.watchers:
                 watcher.backward_begins(losses)
         if self.placement is not None:
-            self.placement.backward(_optimizers.loss_tensors(losses), retain_graph=retain_graph)
+            given = _optimizers.loss_tensors(losses)
+            found = self.placement.backward(given, retain_graph=retain_graph)
+            for watcher in self.watchers:
+                watcher.gradients_came(found)
             return
         _optimizers.backward(losses, retain_graph=retain_graph)
 
