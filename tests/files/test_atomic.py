@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from soma.files import make_folder, write_atomically
+from soma.files import NoPlainFile, make_folder, write_atomically
 
 CALLS = ["open", "write", "write", "close", "replace"]
 DURABLE = ["open", "write", "write", "fsync", "close", "replace", "open folder", "fsync folder"]
 KILLED = """
 import os, sys
-from soma.files import write_atomically
+from soma.files import NoPlainFile, write_atomically
 path, durable, at = sys.argv[1], sys.argv[2] == "True", int(sys.argv[3])
 seen = []
 def before(call):
@@ -47,7 +47,7 @@ def test_what_is_no_plain_file_stays(tmp_path: Path, linked: bool) -> None:
         path.symlink_to("pipe")
     before = sorted(tmp_path.iterdir())
 
-    with pytest.raises(OSError, match="no plain file"):
+    with pytest.raises(NoPlainFile, match="no plain file"):
         write_atomically(str(path), [b"new"])
     assert sorted(tmp_path.iterdir()) == before
     assert stat.S_ISFIFO(path.stat().st_mode)

@@ -26,7 +26,7 @@ from soma.cache._listing import listing
 from soma.cache._mounts import is_local
 from soma.cache._record import FORMAT, LARGEST, Record, check_hash
 from soma.cache._store import Blob, Damaged, Entry
-from soma.files import Before, make_folder, write_atomically
+from soma.files import Before, NoPlainFile, make_folder, write_atomically
 
 __all__ = ["FileStore"]
 
@@ -209,6 +209,9 @@ class FileStore(BaseStore):
             write_atomically(full, parts, before=self._before)
         except FileNotFoundError:
             self._make_folders(os.path.dirname(full))
+            write_atomically(full, parts, before=self._before)
+        except NoPlainFile:  # damage, since the folder is the cache's own
+            self._remove(path)
             write_atomically(full, parts, before=self._before)
         except IsADirectoryError:
             with suppress(OSError):

@@ -20,6 +20,10 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 _MOST = 1 << 30  # some systems refuse to write 2 GB or more at once
 
 
+class NoPlainFile(OSError):
+    """Where a file was to be written stands something else, as a device or a pipe."""
+
+
 def write_atomically(
     path: str,
     buffers: Iterable[bytes | bytearray | memoryview],
@@ -34,10 +38,13 @@ def write_atomically(
     Args:
         durable: return only when file and name are on the disk.
         before: called with its name before each system call of the writing; tests let it fail.
+
+    Raises:
+        NoPlainFile: there is one.
     """
     say = before or _nothing
     if _is_special(path):
-        raise OSError(
+        raise NoPlainFile(
             EINVAL, "no plain file, and cannot be replaced by one; write to another", path
         )
     folder = os.path.dirname(path)
