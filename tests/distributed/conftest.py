@@ -4,11 +4,23 @@ from collections.abc import Iterator
 
 import pytest
 
-from soma.distributed import local_cluster
+from soma.distributed import connect, local_cluster
+from soma.distributed._connection import present_connection
+
+SECONDS = 30
 
 
 @pytest.fixture(scope="module")
-def workers() -> Iterator[tuple[str, ...]]:
+def cluster() -> Iterator[tuple[str, ...]]:
     """Have two workers on this machine."""
-    with local_cluster(2, timeout=30) as names:
+    with local_cluster(2, timeout=SECONDS) as names:
         yield names
+
+
+@pytest.fixture
+def workers(cluster: tuple[str, ...]) -> tuple[str, ...]:
+    """Be connected to both workers, whatever a test before has done to the connection."""
+    present = present_connection()
+    if present is None or present.names != cluster or present.lost is not None:
+        connect(*cluster, timeout=SECONDS)
+    return cluster

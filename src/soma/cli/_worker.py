@@ -1,5 +1,6 @@
 """`soma worker`: run placed filters for programs on this machine, or list who does."""
 
+import signal
 from typing import TYPE_CHECKING
 
 import click
@@ -31,6 +32,8 @@ def worker(name: str | None, device: str, folder: str | None, listing: bool, for
         return
     if name is None:
         raise Refused("a worker needs a name: `soma worker --name worker1`.")
+    # Ended as by Ctrl-C, so that no process of a session stays behind.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         serve(name, device=device, meeting=meeting, told=lambda line: click.echo(line))
     except SomaError as error:
