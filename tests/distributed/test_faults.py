@@ -17,7 +17,7 @@ from tests.training.filters import Dense
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]
 
-SECONDS = 5.0  # that a call may take here
+SECONDS = 10.0  # that a call may take here
 KINDS = {"kill": WorkerLost, "stop": WorkerTimeout, "sleep": WorkerTimeout, "raise": RemoteFailure}
 
 
@@ -63,7 +63,7 @@ def test_a_worker_breaks_in_a_pass(where: str, kind: str, two: tuple[str, ...]) 
 
     assert type(error) is KINDS[kind]
     assert two[1] in str(error)
-    assert seconds < 3 * SECONDS
+    assert seconds < 5 * SECONDS
     if (where, kind) != ("backward", "sleep"):  # nobody can tell who of several still computes
         assert "`faulty`" in str(error)
 
@@ -77,7 +77,7 @@ def test_a_worker_breaks_in_a_step(cls: type[SGD], two: tuple[str, ...]) -> None
     again, _ = broken(lambda: g.step())
 
     assert type(error) is type(again) is TornStep
-    assert seconds < 3 * SECONDS
+    assert seconds < 5 * SECONDS
     g.load_state(before).train().make_optimizer(SGD, lr=0.1)
     step(g)
 
@@ -124,7 +124,7 @@ def test_a_plain_filter_breaks(where: str, kind: str, two: tuple[str, ...]) -> N
     assert type(error) is KINDS[kind]
     assert two[1] in str(error)
     assert "`faulty_plain`" in str(error)
-    assert seconds < 3 * SECONDS
+    assert seconds < 5 * SECONDS
 
 
 def test_an_error_comes_with_its_trace(two: tuple[str, ...]) -> None:
