@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import sys
 from pathlib import Path
 from threading import Thread
 
@@ -243,3 +244,17 @@ def test_a_worker_is_started_again(folder: Path, tmp_path_factory: pytest.TempPa
                 g.load_state(kept).train()
                 step(g)
                 assert all(map(torch.equal, weights(g).values(), expected))
+
+
+def test_a_script_without_a_guard_is_told_of(tmp_path: Path) -> None:
+    """A worker runs a script for its classes; one that asks for workers again ends in an error."""
+    script = tmp_path / "bare.py"
+    script.write_text(
+        "from soma.distributed import local_cluster\nwith local_cluster(1): print('connected')\n"
+    )
+    with processes.running([sys.executable, str(script)]) as process:
+        said, wrong = process.communicate(timeout=90)
+
+    assert process.returncode == 1
+    assert "connected" not in said
+    assert 'below `if __name__ == "__main__":`' in wrong

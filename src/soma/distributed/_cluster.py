@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from soma.distributed._connection import connect, kept_settings
-from soma.distributed._meeting import Meeting
+from soma.distributed._meeting import Meeting, refuse_within_a_session
 from soma.errors import WorkerUnavailable
 
 _BEGIN_SECONDS = 60.0
@@ -26,6 +26,7 @@ def local_cluster(count: int, *, timeout: float = 60.0) -> Iterator[tuple[str, .
         count: how many.
         timeout: seconds that each call may take.
     """
+    refuse_within_a_session()
     names = tuple(f"worker{number}" for number in range(1, count + 1))
     with tempfile.TemporaryDirectory(prefix="soma-") as folder:
         meeting = Meeting(folder)

@@ -27,6 +27,7 @@ from soma.errors import WorkerUnavailable
 from soma.files import write_atomically
 
 PROTOCOL = 1
+WITHIN = "SOMA_WORKER_SESSION"  # set in the processes that workers start
 _MOST = 1 << 20  # bytes of a card or request
 _Record = TypeVar("_Record", bound=msgspec.Struct)
 _OLD_SECONDS = 24 * 3600.0  # after which a session without a client is swept
@@ -165,6 +166,7 @@ class Meeting:
     @contextmanager
     def opened(self) -> Iterator[str]:
         """Open a session, and hold it inside; give its name."""
+        refuse_within_a_session()
         self.make()
         session = token_hex(6)
         folder = self.session(session)
@@ -214,6 +216,19 @@ class Meeting:
 
     def _write(self, path: Path, record: msgspec.Struct) -> None:
         write_atomically(str(path), [msgspec.json.encode(record)])
+
+
+def refuse_within_a_session() -> None:
+    """Refuse workers to a script that a worker runs for its classes: it would start itself again.
+
+    Raises:
+        WorkerUnavailable: this process is a worker's.
+    """
+    if WITHIN in os.environ:
+        raise WorkerUnavailable(
+            "a worker runs this script to find its classes, and the script asked for workers "
+            'itself. Put what it does below `if __name__ == "__main__":`.'
+        )
 
 
 def _usual() -> Path:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from soma.distributed._meeting import Meeting, Request, versions
+from soma.distributed._meeting import WITHIN, Meeting, Request, versions
 
 _LOOK_SECONDS = 0.05
 _END_SECONDS = 5.0  # that a session's process has to end by itself
@@ -90,7 +90,8 @@ def _started(
     process = subprocess.Popen(  # noqa: S603 - our own command
         [sys.executable, "-c", code, str(meeting.folder), name, device],
         stdin=subprocess.PIPE,
-        env={"TORCH_CPP_LOG_LEVEL": "ERROR", **os.environ},  # a client that goes is no news
+        # A client that goes is no news.
+        env={"TORCH_CPP_LOG_LEVEL": "ERROR", **os.environ, WITHIN: request.session},
         cwd=Path.cwd(),
     )
     assert process.stdin is not None
