@@ -39,6 +39,7 @@ from soma.core._filter import (
     needs_fit,
 )
 from soma.core._inputs import Inputs, per_root
+from soma.core._message import Message, Reply, Role, Stop, ToolCall, ToolSpec, Usage
 from soma.core._module_flow import FlowEdge, FlowKind, FlowNode, ModuleFlow
 from soma.core._remade import parameters_of, remade
 from soma.core._search import Searchable, SearchSpace, apply_params, search_space
@@ -69,6 +70,7 @@ __all__ = [
     "Link",
     "Listener",
     "Listeners",
+    "Message",
     "ModuleFlow",
     "Node",
     "NodeFailed",
@@ -78,15 +80,21 @@ __all__ = [
     "Phase",
     "Placed",
     "Range",
+    "Reply",
+    "Role",
     "SearchSpace",
     "Searchable",
     "Space",
     "StepFinished",
+    "Stop",
     "StreamMode",
     "Tap",
+    "ToolCall",
+    "ToolSpec",
     "Topology",
     "TrainingFinished",
     "TrainingStarted",
+    "Usage",
     "Watcher",
     "Wiring",
     "apply_params",
