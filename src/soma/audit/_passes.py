@@ -107,7 +107,9 @@ class Taken:
         "arrived",
         "began",
         "calls",
+        "dark",
         "elsewhere",
+        "held",
         "loss",
         "number",
         "parents",
@@ -135,9 +137,11 @@ class Taken:
         self.parents: dict[int, int] = {}  # of a backward inside another one
         self.arrived: set[int] = set()  # parameters with a new gradient
         self.calls: dict[int, int] = {}  # of each spot, also where the step is not whole
+        self.dark: dict[int, int] = {}  # calls of each spot with gradients off
         self.repeatable: list[Repeatable] = []  # the forwards, to run them again
         self.stepped = False  # an optimizer has stepped
         self.steppers: set[int] = set()  # ids of the optimizers that have
+        self.held: set[int] = set()  # the parameters that those optimizers hold
 
     def is_real(self, task: int) -> bool:
         """Whether a backward, or one around or inside it, brought gradients to parameters."""

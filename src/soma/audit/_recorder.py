@@ -248,6 +248,7 @@ class Recorder(Guarded):
         assert self._now is not None
         numbers = self._numbers
         self._now.steppers.add(id(optimizer))
+        self._now.held.update(own)
         scale_of(optimizer, numbers, self.measures.boards)
         self.weights.before_step(own, self._now.arrived, numbers)
         self.measures.boards.read()
@@ -320,6 +321,7 @@ class Recorder(Guarded):
     def _close(self, *, skipped: bool) -> None:
         taken, numbers = self._now, self._numbers
         assert taken is not None
+        self._gather_dark(taken)
         self.settler.take(taken, numbers, skipped=skipped)
         for at_pass in taken.passes:
             at_pass.forget()
@@ -327,8 +329,6 @@ class Recorder(Guarded):
         self.repeats.forget(taken)
         self._last, self._last_numbers, self._now = taken, numbers, None
         self._steps += 1
-        for spot in self.spots:
-            spot.dark = 0
         now = perf_counter()
         self.budget.note(taken.number, self.spent, now - taken.began)
         self.spent, self._ended = 0.0, now
@@ -336,6 +336,12 @@ class Recorder(Guarded):
         if self.budget.every > 1:
             self.weights.let_go()
         self._settle_some()
+
+    def _gather_dark(self, taken: Taken) -> None:
+        for at, spot in enumerate(self.spots):
+            if spot.dark:
+                taken.dark[at] = taken.dark.get(at, 0) + spot.dark
+                spot.dark = 0
 
     def _settle_some(self) -> None:
         """Settle what somebody waits for; of the rest many steps in one go, which is faster."""

@@ -163,6 +163,9 @@ class Settler:
             metrics = weights.metrics(spot.weights, whole=taken.whole)
             if at in taken.calls:
                 metrics["calls"] = float(taken.calls[at])
+            if at in taken.dark:
+                metrics["calls_unrecorded"] = float(taken.dark[at])
+                metrics["optimized"] = float(not taken.held.isdisjoint(spot.weights))
             self._put(spot.id, step, metrics)
         for at, channels in ended.channels.items():
             self._fill_channels(self._spots[at], channels, _calls(taken)[at], step, scale)

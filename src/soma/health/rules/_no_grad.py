@@ -16,7 +16,8 @@ EXPLANATIONS = (
         measured="Which trainable parameters have a gradient when the optimizer steps. None is "
         "not zero: a gradient of zeros is VANISHING.",
         rule="The module was called, and in at least `patience` steps none of its trainable "
-        "parameters ever had a gradient.",
+        "parameters ever had a gradient. Calls with gradients off count where the optimizer holds "
+        "its weights; else it is a teacher or a target network.",
         thresholds=("patience",),
         source="https://docs.pytorch.org/docs/stable/notes/autograd.html, on what is recorded.",
         helps=(
@@ -49,12 +50,19 @@ def no_grad(facts: Facts) -> list[Finding]:
     if len(facts.steps) < facts.thresholds.patience:
         return []
     cut: list[Unit] = []
+    dark: list[Unit] = []
     unused: list[Unit] = []
     for unit in sorted(facts.units.values(), key=by_order):
         if not unit.trainable or unit.unobserved or not _untouched(facts, unit):
             continue
-        (cut if facts.called(unit.id) else unused).append(unit)
+        if facts.called(unit.id):
+            cut.append(unit)
+        elif not facts.points(unit.id, "calls_unrecorded"):
+            unused.append(unit)
+        elif any(value > 0 for _, value in facts.points(unit.id, "optimized")):
+            dark.append(unit)
     found = [_cut(facts, one, cut) for one in cut]
+    found += [_dark(facts, one, dark) for one in dark]
     found += [_unused(facts, one, unused) for one in unused]
     return found + _parts(facts)
 
@@ -90,6 +98,25 @@ def _cut(facts: Facts, unit: Unit, cut: list[Unit]) -> Finding:
         "and keep the tensor itself; if it is meant, say `requires_grad_(False)`",
         numbers={"steps": float(len(facts.steps))},
         cause=None if cause == unit.id else cause,
+    )
+
+
+def _dark(facts: Facts, unit: Unit, dark: list[Unit]) -> Finding:
+    """Tell of a module that the optimizer holds, and that is called with gradients off only."""
+    outer = [one.id for one in facts.family.above(unit.id) if one in dark]
+    steps = several(len(facts.steps), "step")
+    return Finding(
+        flag="NO_GRAD",
+        unit=unit.id,
+        since=min(facts.steps),
+        certainty="certain",
+        why=f"it was called with gradients off only, in {steps}, while the optimizer holds its "
+        "weights",
+        meaning="it stays as it was built, and nothing above it learns through it",
+        help=f"call {named(unit)} outside of `torch.no_grad()` and `inference_mode()`; if it is "
+        "meant, say `requires_grad_(False)`",
+        numbers={"steps": float(len(facts.steps))},
+        cause=outer[-1] if outer else None,
     )
 
 
