@@ -246,6 +246,17 @@ def test_channels_without_correlation() -> None:
     assert [panel.title[:4] for panel in channels_chart(info).panels] == ["size"]
 
 
+def test_channels_that_are_all_constant() -> None:
+    """A table without a single number is not drawn; the note says why."""
+    measured = chain(3)
+    rows = measured.correlation[FIRST]
+    measured.correlation[FIRST] = [[math.nan] * len(rows) for _ in rows]
+    chart = channels_chart(channels_info("run", measured, report(measured), FIRST))
+
+    assert [panel.title[:4] for panel in chart.panels] == ["size"]
+    assert chart.note.endswith("All of them are constant, so there is no correlation to draw.")
+
+
 def test_how_channels_change() -> None:
     """Rank, likeness of the groups and number of dead channels, at the steps that looked."""
     info = channel_evolution_info("run", sick(), report(sick()), FIRST)

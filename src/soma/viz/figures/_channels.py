@@ -77,7 +77,16 @@ def channels_chart(info: ChannelsInfo) -> Chart:
         said.append(f"{len(info.ignored)} without a gradient, marked {IGNORED}")
     at = "" if info.step is None else f" at step {info.step}"
     counts = f"{info.channels} channels{at}: {'; '.join(said) or 'none dead, none ignored'}."
+    if _is_constant(info):
+        counts += " All of them are constant, so there is no correlation to draw."
     return Chart(title=f"Channels of {info.unit}", panels=tuple(panels), note=counts, columns=1)
+
+
+def _is_constant(info: ChannelsInfo) -> bool:
+    """Whether no channel varied, so that none has a correlation with another."""
+    return bool(info.correlation) and all(
+        math.isnan(one) for row in info.correlation for one in row
+    )
 
 
 def _table_of(measured: Measurements, id: UnitId) -> tuple[list[list[float]], list[int]]:
@@ -94,7 +103,7 @@ def _share(value: float) -> float:
 
 
 def _table(info: ChannelsInfo) -> list[Panel]:
-    if not info.correlation:
+    if not info.correlation or _is_constant(info):
         return []
     names, starts, at = [], [], 0
     for name, many in info.groups:
