@@ -30,6 +30,11 @@
     ├── RemoteFailure (RuntimeError)      an exception on a worker
     ├── TornStep (RuntimeError)           a step that not all workers have taken
     ├── CheckpointError (ValueError)      a bundle that cannot be read, or a graph that fits in none
+    ├── InvalidSchema (TypeError)         a type, signature or schema that JSON cannot follow
+    ├── SchemaMismatch (ValueError)       a text of a model that does not fit its schema
+    ├── ModelError (RuntimeError)         a language model that gave no reply, and will not
+    │   ├── ModelTimeout (TimeoutError)   or not in its time
+    │   └── ModelUnavailable (ConnectionError)  or not now: asking later may help
     └── MissingExtra (ImportError)        an optional library that is not installed
 
     SomaWarning (UserWarning)
@@ -59,10 +64,14 @@ __all__ = [
     "InvalidMeasurements",
     "InvalidNodeId",
     "InvalidOutput",
+    "InvalidSchema",
     "InvalidTarget",
     "InvalidThreshold",
     "MissingExtra",
     "ModeError",
+    "ModelError",
+    "ModelTimeout",
+    "ModelUnavailable",
     "NoOptimizer",
     "NotAFilter",
     "NotFitted",
@@ -71,6 +80,7 @@ __all__ = [
     "NotSent",
     "RemoteFailure",
     "RunNotWritten",
+    "SchemaMismatch",
     "SinkWarning",
     "SomaError",
     "SomaWarning",
@@ -203,6 +213,26 @@ class TornStep(SomaError, RuntimeError):
 
 class CheckpointError(SomaError, ValueError):
     """A bundle cannot be read, or a graph not be written as one; the message names what."""
+
+
+class InvalidSchema(SomaError, TypeError):
+    """A type, a signature or a JSON schema is none that values of JSON can be checked by."""
+
+
+class SchemaMismatch(SomaError, ValueError):
+    """A text that a model wrote does not fit its schema; the message tells the model what to do."""
+
+
+class ModelError(SomaError, RuntimeError):
+    """A language model gave no reply; asking again as it is will not help."""
+
+
+class ModelTimeout(ModelError, TimeoutError):
+    """A language model gave no whole reply in the time that it had."""
+
+
+class ModelUnavailable(ModelError, ConnectionError):
+    """A language model cannot be reached, is busy or failed; asking again later may help."""
 
 
 class MissingExtra(SomaError, ImportError):
