@@ -1,6 +1,6 @@
 """Computational graphs and flows as functions that a model may call."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Annotated, Any, Protocol, runtime_checkable
 
@@ -36,6 +36,10 @@ class Orchestrates(Protocol):
     """What a flow offers to a tool."""
 
     name: str
+
+    def nodes(self) -> Mapping[NodeId, Filter]:
+        """Return its nodes by id."""
+        ...
 
     def run(self, value: object) -> Any:
         """Run on a value."""

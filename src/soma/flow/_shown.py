@@ -18,7 +18,12 @@ def shown(value: object) -> str:
     numbers are told. Numbers that are none are `NaN`, `Infinity` and `-Infinity`. Texts over 20,000
     characters are cut, and say so.
     """
-    return _cut(value if isinstance(value, str) else _json(value), _MOST_TEXT)
+    return _cut(as_text(value), _MOST_TEXT)
+
+
+def as_text(value: object) -> str:
+    """Return a text as it is and whole, and other values as JSON, or as Python shows them."""
+    return value if isinstance(value, str) else _json(value)
 
 
 def failure(error: Exception) -> str:

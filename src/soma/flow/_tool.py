@@ -4,14 +4,19 @@ import inspect
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from soma.core import ToolSpec
-from soma.errors import InvalidSchema, SchemaMismatch
+from soma.errors import InvalidInput, InvalidSchema, SchemaMismatch, listing
 from soma.flow._arguments import parameters_by, parameters_of
 from soma.flow._computing import Computes, Orchestrates, forward_of, run_of
 from soma.flow._docstring import first_paragraph
+from soma.flow._node import FlowNode
 from soma.flow._shown import failure, shown
+
+if TYPE_CHECKING:
+    from soma.flow._declared import DeclaredFlow
+    from soma.flow._turn import Turn
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")  # what servers take
 
@@ -30,8 +35,8 @@ class Observation:
     value: object = None
 
 
-class Tool:
-    """A function, a computational graph or a flow that a model may call.
+class Tool(FlowNode):
+    """A function, a computational graph or a flow that a model may call, or a flow as its node.
 
     Types and docstring of a function say what a model is told of it:
 
@@ -52,6 +57,8 @@ class Tool:
     'refused'
 
     A graph takes `{"x": rows of numbers}` and computes in eval; a flow takes `{"input": value}`.
+    As a node it is called with the parts of a mapping by their names, or with the value itself
+    where the function has one parameter.
 
     Args:
         target: what is called. Each parameter of a function needs a type that JSON can be checked
@@ -65,6 +72,8 @@ class Tool:
     Raises:
         InvalidSchema: the parameters cannot be checked, or the name is none that servers take.
     """
+
+    kind = "tool"
 
     def __init__(
         self,
@@ -83,14 +92,15 @@ class Tool:
                 f"the name {self.name!r} came for a tool. Give `name=` with 1 to 64 letters, "
                 "digits, `_` or `-`, of the English alphabet."
             )
-        self._function = _function_of(target, self.name)
+        self._called = self.name
+        self.function = _function_of(target, self.name)
         self._parameters = (
-            parameters_of(self._function, self.name)
+            parameters_of(self.function, self.name)
             if schema is None
             else parameters_by(schema, self.name)
         )
         if description is None:
-            description = first_paragraph(inspect.getdoc(self._function))
+            description = first_paragraph(inspect.getdoc(self.function))
         self.spec = ToolSpec(name=self.name, description=description, schema=self._parameters.json)
 
     def arguments(self, text: str) -> dict[str, Any]:
@@ -101,11 +111,14 @@ class Tool:
         """
         return self._parameters.parse(text if text.strip() else "{}")
 
-    def call(self, arguments: str) -> Observation:
+    def call(self, arguments: str, function: Callable[..., object] | None = None) -> Observation:
         """Return what comes of a call with the arguments that a model wrote.
 
         An exception of the function becomes a text without its trace. What is no `Exception`, as
         Ctrl-C or `Suspend`, passes.
+
+        Args:
+            function: what is called in place of the tool's own.
         """
         try:
             given = self.arguments(arguments)
@@ -113,10 +126,33 @@ class Tool:
             text = f"`{self.name}` was not called. {error} Call it again with arguments that fit."
             return Observation(outcome="refused", text=text)
         try:
-            value = self._function(**given)
+            value = (function or self.function)(**given)
             return Observation(outcome="ok", text=shown(value), value=value)
         except Exception as error:
             return Observation(outcome="error", text=failure(error))
+
+    def run(self, value: object, turn: "Turn") -> object:
+        """Return what the function gives for a value; its exceptions are raised."""
+        return turn.use_tool(self, self._named(value))
+
+    def parts(self) -> Mapping[str, "DeclaredFlow"]:
+        """Return the flow that is called, if it is one."""
+        return {"": self.target} if isinstance(self.target, Orchestrates) else {}  # type: ignore[dict-item]
+
+    def _named(self, value: object) -> dict[str, Any]:
+        known = self.spec.schema.get("properties", {})
+        needed = set(self.spec.schema.get("required", ()))
+        if isinstance(value, Mapping) and needed <= value.keys() <= known.keys():
+            return dict(value)
+        if not known:
+            return {}
+        if len(needed) == 1 or len(known) == 1:
+            return {next(iter(needed or known)): value}
+        came = listing(map(str, value)) if isinstance(value, Mapping) else type(value).__name__
+        raise InvalidInput(
+            f"the tool `{self.name}` takes {listing(known)}, and its node got {came}. Let what "
+            "comes before give a mapping of these names."
+        )
 
     def __repr__(self) -> str:
         return f"<Tool {self.name}>"
