@@ -4,6 +4,7 @@ import inspect
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 from soma.core import ToolSpec
@@ -125,7 +126,8 @@ class Tool:
 def _name_of(target: object) -> str:
     if isinstance(target, Computes | Orchestrates):
         return target.name
-    return str(getattr(target, "__name__", type(target).__name__))
+    named = target.func if isinstance(target, partial) else target
+    return str(getattr(named, "__name__", type(named).__name__))
 
 
 def _function_of(target: object, name: str) -> Callable[..., object]:
@@ -143,4 +145,8 @@ def _function_of(target: object, name: str) -> Callable[..., object]:
             f"`{name}` is an `async` function, which a tool does not wait for. Give one that runs "
             "it to its end, such as with `asyncio.run`."
         )
+    if isinstance(target, partial):
+        bound = partial(target)
+        bound.__doc__ = target.func.__doc__
+        return bound
     return target
