@@ -1,10 +1,10 @@
 """`Tool`: what a model may have done for it, its arguments checked before anything is called."""
 
+import functools
 import inspect
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Literal
 
 from soma.core import ToolSpec
@@ -126,7 +126,7 @@ class Tool:
 def _name_of(target: object) -> str:
     if isinstance(target, Computes | Orchestrates):
         return target.name
-    named = target.func if isinstance(target, partial) else target
+    named = target.func if isinstance(target, functools.partial) else target
     return str(getattr(named, "__name__", type(named).__name__))
 
 
@@ -145,8 +145,8 @@ def _function_of(target: object, name: str) -> Callable[..., object]:
             f"`{name}` is an `async` function, which a tool does not wait for. Give one that runs "
             "it to its end, such as with `asyncio.run`."
         )
-    if isinstance(target, partial):
-        bound = partial(target)
+    if isinstance(target, functools.partial):
+        bound = functools.partial(target)
         bound.__doc__ = target.func.__doc__
         return bound
     return target
