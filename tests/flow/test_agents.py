@@ -184,7 +184,7 @@ def test_a_flow_is_a_tool(tmp_path: Path) -> None:
     assert (result.output, result.turns) == ("none", 3)
     assert '"at":"agent/1/call_1/llm/1/model"' in (result.run_dir / "journal.jsonl").read_text()
     assert flow.filter("agent.search.llm").prompt == "Search {input}"
-    assert flow.resume(result.id, root=tmp_path).output == "none"
+    assert flow.resume(result.id, root=tmp_path) == result
 
 
 def test_a_flow_that_fails_as_a_tool_is_an_observation(tmp_path: Path) -> None:

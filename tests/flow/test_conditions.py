@@ -83,6 +83,17 @@ def test_a_loop_runs_until_its_result_is_good(tmp_path: Path) -> None:
     assert routes(tmp_path) == ["again", "again", "done"]
 
 
+def test_a_model_may_end_a_loop(tmp_path: Path) -> None:
+    """It is asked each round, and no round is mixed up with another."""
+    model = ScriptedModel(['{"label": "no"}', '{"label": "yes"}'])
+    flow = Flow.somatize(Condition.loop(Tool(grow), until=model, at_most=5))
+    result = flow.run(0, root=tmp_path)
+
+    assert (result.output, result.turns) == (2, 2)
+    assert flow.resume(result.run_dir) == result
+    assert model.asked[1].messages[0].text.endswith("yes, no?\n\n2")
+
+
 def test_a_loop_ends_by_its_bound(tmp_path: Path) -> None:
     """It goes on with what there is, and the journal says so."""
     flow = Flow.somatize(Condition.loop(Tool(grow), until=lambda x: False, at_most=2))

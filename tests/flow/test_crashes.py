@@ -80,6 +80,7 @@ def test_a_call_that_must_not_happen_twice_is_told_as_unknown(tmp_path: Path) ->
     assert notes(tmp_path)["note 1"] == 1
 
 
+@pytest.mark.slow  # several processes
 def test_a_run_that_is_killed_again_and_again_ends(tmp_path: Path) -> None:
     """Each process gets one effect further."""
     for number in (1, 3, 5, 7):
@@ -91,6 +92,7 @@ def test_a_run_that_is_killed_again_and_again_ends(tmp_path: Path) -> None:
     assert notes(tmp_path)["pay 5"] == 1
 
 
+@pytest.mark.slow  # several processes
 def test_ctrl_c_leaves_a_run_that_goes_on(tmp_path: Path) -> None:
     """Ctrl-C in the middle of a tool is an interruption, and the tool is called again."""
     with started([command(tmp_path, -1)], cwd=ROOT) as (process,):
@@ -115,6 +117,7 @@ def test_a_run_belongs_to_one_process(tmp_path: Path) -> None:
     assert "RunBusy" in other.stderr
 
 
+@pytest.mark.slow  # several processes
 def test_of_two_that_take_up_a_run_one_gets_it(tmp_path: Path) -> None:
     """The other is refused, and no effect happens twice."""
     run(tmp_path, 2)

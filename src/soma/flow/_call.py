@@ -57,7 +57,11 @@ class Call:
         """Return what came of it before, if it was made."""
         found = self._running.replay.find(self.at, ToolLine, self._request, self._turn.node)
         if found is not None:
-            self._turn.scope.spending.recall(found.seconds)
+            spending = self._turn.scope.spending
+            spending.recall(found.seconds)
+            for usage in self._running.replay.replies(self.at):  # of a flow that was called
+                spending.begin_turn()
+                spending.add(usage)
         return found
 
     def made(self, tool: Tool | None) -> tuple[Told, str]:

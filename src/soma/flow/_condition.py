@@ -1,6 +1,7 @@
 """`Condition`: goes one of several ways; `Condition.loop` goes the same way again and again."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from soma.errors import InvalidInput, InvalidOutput, did_you_mean, listing
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 Choice = Callable[[Any], object] | Model | LLM
 
-_QUESTION = "Which of these labels fits what follows: {labels}?\n\n{input}"
+_QUESTION = "Which of these labels fits what follows: {labels}?\n\n{value}"
 _AGAIN, _DONE, _BOUND = "again", "done", "bound"
 _YES_NO: dict[object, str] = {True: "yes", False: "no"}
 
@@ -61,7 +62,7 @@ class Condition(FlowNode):
     def run(self, value: object, turn: "Turn") -> object:
         """Return what the chosen case gives."""
         labels = [*self.cases]
-        label = turn.route(labels, [labels, value], lambda: self._decision.made(value, turn))
+        label = turn.route(labels, [labels, value], self._decision.choice(value, turn))
         flow = self.cases[label]
         return value if flow is None else turn.inside(flow, value, name=label)
 
@@ -108,16 +109,15 @@ class Loop(FlowNode):
         """Return the result of the last round."""
         for number in range(1, self.at_most + 1):
             value = turn.inside(self.body, value, at=number)
-            place, last = turn.within(number), number == self.at_most
-
-            def choose(value: object = value, place: "Turn" = place, last: bool = last) -> str:
-                if self._decision.made(value, place) == "yes":
-                    return _DONE
-                return _BOUND if last else _AGAIN
-
-            if place.route([_AGAIN, _DONE, _BOUND], value, choose) != _AGAIN:
+            choose = partial(self._label, self._decision.choice(value, turn, f"{number}/"), number)
+            if turn.route([_AGAIN, _DONE, _BOUND], value, choose, part=f"{number}/") != _AGAIN:
                 break
         return value
+
+    def _label(self, choose: Callable[[], str], number: int) -> str:
+        if choose() == "yes":
+            return _DONE
+        return _BOUND if number == self.at_most else _AGAIN
 
     def parts(self) -> Mapping[str, DeclaredFlow]:
         """Return the flow that is repeated."""
@@ -147,15 +147,19 @@ class Decision:
         """Whether the flow's model is asked."""
         return isinstance(self._choose, LLM) and self._choose.needs_model()
 
-    def made(self, value: object, turn: "Turn") -> str:
-        """Return a label.
+    def choice(self, value: object, turn: "Turn", part: str = "") -> Callable[[], str]:
+        """Return what gives a label: a model is asked now, since its replies are kept themselves.
 
-        Raises:
-            InvalidOutput: what was chosen is none of the labels.
+        Args:
+            part: of the node, where it chooses several times.
         """
         choose = self._choose
         if isinstance(choose, LLM | Model):
-            return self._of_model(choose, value, turn)
+            label = self._of_model(choose, value, turn, part)
+            return lambda: label
+        return partial(self._of_function, choose, value, turn)
+
+    def _of_function(self, choose: Callable[[Any], object], value: object, turn: "Turn") -> str:
         chosen = choose(value)
         label = _YES_NO[bool(chosen)] if _is_bool(chosen) else chosen
         if label not in self._labels:
@@ -166,14 +170,13 @@ class Decision:
             )
         return str(label)
 
-    def _of_model(self, choose: LLM | Model, value: object, turn: "Turn") -> str:
+    def _of_model(self, choose: LLM | Model, value: object, turn: "Turn", part: str) -> str:
         system = None
         if isinstance(choose, LLM):
             text, system = Prompt(choose.prompt).fill(value), choose.system
             manner = choose._manner()
         else:
-            named = {"labels": ", ".join(self._labels), "input": value}
-            text = Prompt(_QUESTION.replace("{input}", "{value}")).fill({**named, "value": value})
+            text = Prompt(_QUESTION).fill({"labels": ", ".join(self._labels), "value": value})
             manner = Manner(model=choose, temperature=None, most_tokens=None, repairs=1)
         # Servers want an object at the root of a schema.
         wanted = {"label": {"type": "string", "enum": self._labels}}
@@ -185,7 +188,7 @@ class Decision:
                 "additionalProperties": False,
             }
         )
-        talk = Conversation(turn, manner, opening(system, text), part="choose_")
+        talk = Conversation(turn, manner, opening(system, text), part=f"{part}choose_")
         answer: Any = only_answer(talk, schema)
         return str(answer["label"])
 

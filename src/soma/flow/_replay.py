@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import TypeVar
 
+from soma.core import Usage
 from soma.errors import JournalMismatch
 from soma.tracking import (
     AnsweredLine,
@@ -49,6 +50,14 @@ class Replay:
         if found.request != request:
             raise _mismatch(node, at, "something else was asked then")
         return found
+
+    def replies(self, at: str) -> list[Usage]:
+        """Return what the replies cost that were given within a place."""
+        return [
+            line.reply.usage
+            for place, line in self._effects.items()
+            if isinstance(line, ModelLine) and place.startswith(f"{at}/")
+        ]
 
     def question(self, at: str, request: str, node: str) -> AskedLine | None:
         """Return the recorded question at a place.

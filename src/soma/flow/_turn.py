@@ -181,10 +181,16 @@ class Turn:
             running.write(line)
         return value
 
-    def route(self, labels: Sequence[str], request: object, choose: Callable[[], str]) -> str:
-        """Return the label that `choose` gives, which is asked once in a run."""
+    def route(
+        self, labels: Sequence[str], request: object, choose: Callable[[], str], *, part: str = ""
+    ) -> str:
+        """Return the label that `choose` gives, which is asked once in a run.
+
+        Args:
+            part: of the node, where it chooses several times.
+        """
         running = self.scope.running
-        at = f"{self.at}/route"
+        at = f"{self.at}/{part}route"
         asked = digest(running.secrets.hide(request))
         found = running.replay.find(at, RouteLine, asked, self.node)
         if found is None:
@@ -265,13 +271,6 @@ class Turn:
             turn=self,
         )
         return above.running.walk(flow, value, scope)
-
-    def within(self, at: str | int) -> "Turn":
-        """Return a turn of the same node whose places come after `at`."""
-        turn = Turn(self.scope, "")
-        turn.node, turn.at = self.node, f"{self.at}/{at}"
-        turn.mark = self.mark  # type: ignore[method-assign]
-        return turn
 
     def model(self, own: object) -> tuple[Model, str | None]:
         """Return the model that a node asks, and by which name, from what the node says.
