@@ -7,6 +7,16 @@ for what a graph says. Reading: `_record.py`, which needs neither torch nor NumP
 from soma.tracking._check import check_run
 from soma.tracking._feed import tell
 from soma.tracking._graph_record import GraphRecord, NodeRecord
+from soma.tracking._journal_lines import (
+    AnsweredLine,
+    AskedLine,
+    BegunLine,
+    JournalLine,
+    ModelLine,
+    RouteLine,
+    ToolLine,
+    ValueLine,
+)
 from soma.tracking._layout import numbered
 from soma.tracking._listener import RunListener
 from soma.tracking._numbers import numbers_out
@@ -20,11 +30,17 @@ from soma.tracking._status import Standing
 from soma.tracking._track import track_run
 
 __all__ = [
+    "AnsweredLine",
+    "AskedLine",
+    "BegunLine",
     "CacheActivity",
     "GraphRecord",
+    "JournalLine",
     "Manifest",
+    "ModelLine",
     "NodeRecord",
     "Point",
+    "RouteLine",
     "RowFile",
     "Run",
     "RunListener",
@@ -33,6 +49,8 @@ __all__ = [
     "Standing",
     "State",
     "Timing",
+    "ToolLine",
+    "ValueLine",
     "check_run",
     "graph_record",
     "numbered",

@@ -6,6 +6,7 @@ graph.json                 nodes and edges
 modules.json               what was executed inside the nodes
 events.jsonl               what happened, a line each: `_lines.py`
 metrics.jsonl              what was logged, a line each
+journal.jsonl              what a flow did outside, a line each: `_journal_lines.py`
 diagnostics/compile.json   what the compiler found
 diagnostics/sinks.jsonl    which sinks failed
 diagnostics/audit.jsonl    what an audit measured; of the run's second audit: audit-2.jsonl
@@ -23,6 +24,7 @@ GRAPH = "graph.json"
 MODULES = "modules.json"
 EVENTS = "events.jsonl"
 METRICS = "metrics.jsonl"
+JOURNAL = "journal.jsonl"
 DIAGNOSTICS = "diagnostics"
 COMPILE = "compile.json"
 HEALTH = "health.json"

@@ -16,6 +16,8 @@ from soma.core import Diagnostic, ModuleFlow
 from soma.errors import UnknownRun
 from soma.files import TEMPORARY, is_folder, parse_json, read_lines
 from soma.tracking._graph_record import GraphRecord
+from soma.tracking._journal_lines import JournalLine
+from soma.tracking._journal_reading import read_journal
 from soma.tracking._layout import (
     DIAGNOSTICS,
     EVENTS,
@@ -155,6 +157,10 @@ class RunRecord:
             )
             for line in self._node_lines()
         ]
+
+    def journal(self) -> list[JournalLine]:
+        """Return what a flow did outside, in order; nothing where the run is of no flow."""
+        return _or([], read_journal, self.dir)
 
     def cache_activity(self) -> list[CacheActivity]:
         """Return how often each node was found in the cache, for those that were looked for."""

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
+from soma.core import Usage
 from soma.draw import shortened
 from soma.viz._durations import duration
 from soma.viz._node_timings import steps_timed
@@ -40,7 +41,7 @@ def head(facts: Facts) -> Markup:
         "head.jinja",
         name=manifest.name,
         state=standing.state,
-        said=_SAID.get(standing.state, ""),
+        said=_said(facts),
         error=standing.error,
         kind=manifest.kind,
         tags=manifest.tags[:_MOST_TAGS],
@@ -57,6 +58,13 @@ def head(facts: Facts) -> Markup:
     )
 
 
+def _said(facts: Facts) -> str:
+    waits = any(entry.outcome == "open" for entry in facts.told.entries)
+    if waits and facts.standing.state == "interrupted":
+        return "The run stands still until a person answers."
+    return _SAID.get(facts.standing.state, "")
+
+
 def tiles(facts: Facts) -> list[Tile]:
     """Return the numbers at a glance; those of the nodes only where any ran."""
     found = []
@@ -68,6 +76,13 @@ def tiles(facts: Facts) -> list[Tile]:
             Tile("cache hits", f"{sum(one.hits for one in facts.activity.values()):,}"),
             Tile("cache misses", f"{sum(one.misses for one in facts.activity.values()):,}"),
             Tile("failures", f"{failures:,}", "bad" if failures else "text"),
+        ]
+    if facts.usage:
+        calls = sum(sum(by.values()) for one in facts.usage for by in one.calls.values())
+        found += [
+            Tile("model turns", f"{sum(one.turns for one in facts.usage):,}"),
+            Tile("tokens", f"{sum((one.usage for one in facts.usage), Usage()).tokens:,}"),
+            Tile("tool calls", f"{calls:,}"),
         ]
     if facts.verdict is not None:
         wrong = len(faults_of(facts.verdict))
