@@ -21,6 +21,7 @@
     ├── TrainingLost (RuntimeError)       a training that can certainly not recover
     ├── UnknownRun (LookupError)          a run directory that is not there
     ├── RunNotWritten (OSError)           a run directory that does not take what is logged
+    ├── RunBusy (RuntimeError)            a run that somebody else goes on with
     ├── NotRecorded (LookupError)         something that the record of a run does not hold
     ├── WorkerUnavailable (LookupError)   a worker that is not there, or not to be had
     ├── WorkerMismatch (RuntimeError)     a worker with other versions
@@ -30,6 +31,10 @@
     ├── RemoteFailure (RuntimeError)      an exception on a worker
     ├── TornStep (RuntimeError)           a step that not all workers have taken
     ├── CheckpointError (ValueError)      a bundle that cannot be read, or a graph that fits in none
+    ├── BudgetSpent (RuntimeError)        a flow that may not go on: turns, tokens or time are spent
+    ├── JournalMismatch (RuntimeError)    a flow that asks something else than its journal tells
+    ├── NoAnswer (ValueError)             a model that gave nothing that can be used
+    ├── Suspend (RuntimeError)            a flow that waits for a person's answer
     └── MissingExtra (ImportError)        an optional library that is not installed
 
     SomaWarning (UserWarning)
@@ -47,6 +52,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 __all__ = [
+    "BudgetSpent",
     "CacheWarning",
     "CheckpointError",
     "CheckpointWarning",
@@ -61,8 +67,10 @@ __all__ = [
     "InvalidOutput",
     "InvalidTarget",
     "InvalidThreshold",
+    "JournalMismatch",
     "MissingExtra",
     "ModeError",
+    "NoAnswer",
     "NoOptimizer",
     "NotAFilter",
     "NotFitted",
@@ -70,10 +78,12 @@ __all__ = [
     "NotRecorded",
     "NotSent",
     "RemoteFailure",
+    "RunBusy",
     "RunNotWritten",
     "SinkWarning",
     "SomaError",
     "SomaWarning",
+    "Suspend",
     "TornStep",
     "TrainingLost",
     "UnknownFlag",
@@ -169,6 +179,10 @@ class RunNotWritten(SomaError, OSError):
     """A run directory does not take what is logged; the message names file and reason."""
 
 
+class RunBusy(SomaError, RuntimeError):
+    """A run cannot be taken up, since somebody else goes on with it."""
+
+
 class NotRecorded(SomaError, LookupError):
     """Something was asked of a run that its record does not hold."""
 
@@ -203,6 +217,33 @@ class TornStep(SomaError, RuntimeError):
 
 class CheckpointError(SomaError, ValueError):
     """A bundle cannot be read, or a graph not be written as one; the message names what."""
+
+
+class BudgetSpent(SomaError, RuntimeError):
+    """A flow has used its turns, tokens or time; the message says how to go on."""
+
+
+class JournalMismatch(SomaError, RuntimeError):
+    """A flow that goes on with a run asks something else than the run's journal tells."""
+
+
+class NoAnswer(SomaError, ValueError):
+    """A model refused, was cut off, or answered in a form that cannot be used."""
+
+
+class Suspend(SomaError, RuntimeError):
+    """A flow waits for a person; raised in a tool, the answer is what the tool gives.
+
+    Args:
+        question: for the person.
+        at: where in the run it was asked; the flow says so.
+        how: a sentence that says how to go on; the flow writes it.
+    """
+
+    def __init__(self, question: str, *, at: str = "", how: str = "") -> None:
+        super().__init__(f"{question}\n{how}" if how else question)
+        self.question = question
+        self.at = at
 
 
 class MissingExtra(SomaError, ImportError):

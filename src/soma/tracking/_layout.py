@@ -7,6 +7,8 @@ modules.json               what was executed inside the nodes
 events.jsonl               what happened, a line each: `_lines.py`
 metrics.jsonl              what was logged, a line each
 journal.jsonl              what a flow did outside, a line each: `_journal_lines.py`
+values/                    what a flow's journal names in place of holding it
+lock                       held for the moment in which a run is taken up again
 diagnostics/compile.json   what the compiler found
 diagnostics/sinks.jsonl    which sinks failed
 diagnostics/audit.jsonl    what an audit measured; of the run's second audit: audit-2.jsonl
@@ -25,6 +27,8 @@ MODULES = "modules.json"
 EVENTS = "events.jsonl"
 METRICS = "metrics.jsonl"
 JOURNAL = "journal.jsonl"
+VALUES = "values"
+LOCK = "lock"
 DIAGNOSTICS = "diagnostics"
 COMPILE = "compile.json"
 HEALTH = "health.json"
