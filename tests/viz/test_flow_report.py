@@ -102,7 +102,7 @@ def test_a_very_long_conversation_stays_small(length: int, tmp_path: Path) -> No
     text = flown(tmp_path, many(1000, length)).to_html()
 
     assert len(text.encode()) < 1_000_000
-    assert re.search(r"[12,]*[048]00 of 3,000 entries of the conversation are told.", text)
+    assert re.search(r"\d00 of 3,000 entries of the conversation are told.", text)
     assert ("Texts of the conversation are cut to" in text) == (length > 1)
     assert "entries are left out here" in said(text)
     assert "a turn 1 " in said(text)

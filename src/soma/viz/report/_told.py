@@ -15,8 +15,8 @@ _MOST_LABELS = 24
 _MOST_NAME = 80  # columns
 _ROOM = 800_000  # bytes of all of it, on the page and in its data
 _EACH = 360  # bytes around one entry, or one call
-_COUNTS = (2_000, 1_400, 800, 400, 100)  # entries
-_LENGTHS = (40_000, 16_000, 6_000, 2_400, 1_000, 400)  # characters of one text
+_COUNTS = (2_000, 1_400, 1_000, 700, 400, 200, 100)  # entries
+_LENGTHS = (40_000, 16_000, 6_000, 2_400, 1_000, 400, 160)  # characters of one text
 _SHORTEST = 100  # characters, where even the fewest entries are too many
 
 
