@@ -110,14 +110,21 @@ def judging() -> list[JournalLine]:
         label = "again" if number < 3 else "done"
         start = 5.0 + 2 * number
         if number > 1:
-            lines.append(asked(f"judge/again/{number}/model", "judge.again.fix", 1,
+            lines.append(asked(f"judge/{number}/fix/1/model", "judge.fix", 1,
                                Message(role="user", text="Shorten it."), start=start,
                                text="Shorter."))  # fmt: skip
         lines.append(RouteLine(at=f"judge/{number}/route", request="r", node="judge", label=label,
                                labels=("again", "done"), start=start + 1, seconds=0))  # fmt: skip
+    which = RouteLine(at="which/route", request="r", node="which", label="good",
+                      labels=("good", "bad", "so so"), start=12.5, seconds=0)  # fmt: skip
+    praise = asked("which/good/praise/1/model", "which.good.praise", 1,
+                   Message(role="user", text="Praise it."),
+                   start=12, text="Well done.")  # fmt: skip
     bad = '{"score": "high"}'
     return [
         *lines,
+        which,
+        praise,
         AskedLine(at="approve/ask", request="r", node="approve", start=13.0,
                   question="May the graph be kept?"),
         AnsweredLine(at="approve/ask", node="approve", answer={"yes": True}, start=60.0),
@@ -152,16 +159,19 @@ def hostile() -> list[JournalLine]:
 
 def node(name: str, kind: str, *, config: dict[str, str] | None = None) -> NodeRecord:
     """Return a node of a flow."""
-    return NodeRecord(id=name, class_name=kind, kind="opaque", has_module=False, parameters=None,
-                      trainable=None, config=config or {}, doc="")  # fmt: skip
+    return NodeRecord(id=name, class_name=kind, kind=kind.lower(), has_module=False,
+                      parameters=None, trainable=None, config=config or {}, doc="")  # fmt: skip
 
 
 FLOW = GraphRecord(
     name="tune the digits",
     nodes=(
         node("tune", "Agent"),
-        node("judge", "Condition"),
-        node("judge.again.fix", "LLM"),
+        node("judge", "Loop"),
+        node("judge.fix", "LLM"),
+        node("which", "Condition"),
+        node("which.good.praise", "LLM"),
+        node("which.bad.blame", "LLM"),
         node("approve", "IO"),
         node("grade", "LLM"),
         node("long", "LLM"),
@@ -172,8 +182,12 @@ FLOW = GraphRecord(
     ),
     edges=(
         ("tune", "judge"),
-        ("judge", "judge.again.fix"),
-        ("judge", "approve"),
+        ("judge", "judge.fix"),
+        ("judge.fix", "which"),
+        ("which", "which.good.praise"),
+        ("which", "which.bad.blame"),
+        ("which.good.praise", "approve"),
+        ("which.bad.blame", "approve"),
         ("approve", "grade"),
         ("grade", "long"),
         ("grade", "never"),
@@ -195,6 +209,8 @@ def flown(
         record_line(run.dir, lines)
         listener = RunListener(run, {one.id: one.id for one in FLOW.nodes})
         for one in FLOW.nodes[:-1]:
+            if one.id == "which.bad.blame":
+                continue
             listener(NodeStarted(node=one.id, phase="forward"))
             listener(NodeFinished(node=one.id, phase="forward", seconds=0.5))
     return RunView(run.dir)

@@ -118,7 +118,7 @@ def test_turns_and_tokens_are_summed(tmp_path: Path) -> None:
 
     assert "tune 3 5,400 180 5.75 s train 2, health 1, delete 1 ✕ 1 error of tools" in told
     assert "judge again 2, done 1" in told
-    assert "all 9 11,700 540 13.3 s 5 calls" in told
+    assert "all 10 12,600 600 14.5 s 5 calls" in told
 
 
 def test_the_data_holds_the_conversation(tmp_path: Path) -> None:

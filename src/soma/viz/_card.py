@@ -9,6 +9,7 @@ from soma.tracking import RunRecord
 from soma.viz._durations import duration
 from soma.viz._graph_picture import NodeNote, graph_svg
 from soma.viz._templates import drawn, filled
+from soma.viz._usage import recorded_usage
 from soma.viz._when import length, moment
 
 _MOST_METRICS = 8
@@ -54,6 +55,13 @@ def card_html(record: RunRecord, notes: Mapping[NodeId, NodeNote]) -> str:
 
 def _tiles(record: RunRecord) -> list[Tile]:
     """Return what the nodes did; nothing where none ran."""
+    flow = recorded_usage(record)
+    if flow is not None:
+        return [
+            Tile("turns", f"{flow.turns:,}"),
+            Tile("tokens", f"{flow.tokens:,}"),
+            Tile("tool calls", f"{flow.calls:,}"),
+        ]
     timings = record.timings()
     if not timings:
         return []

@@ -3,7 +3,7 @@
 `_usage.py` counts it, `report/sections/_conversation.py` shows it.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -59,8 +59,10 @@ def conversation(journal: Iterable[JournalLine]) -> list[ConversationEntry]:
 class _Reading:
     """Goes through a journal once, and knows what it has told."""
 
-    def __init__(self, lines: Iterable[JournalLine]) -> None:
+    def __init__(self, lines: Sequence[JournalLine]) -> None:
         self._ended = {line.at for line in lines if isinstance(line, ToolLine)}
+        # A call that stopped to ask is made again.
+        self._ended |= {line.at.rpartition("/")[0] for line in lines if isinstance(line, AskedLine)}
         self._answered = {line.at for line in lines if isinstance(line, AnsweredLine)}
         self._replies: dict[NodeId, tuple[str, tuple[ToolCall, ...]]] = {}
         self._calls: set[tuple[NodeId, str]] = set()

@@ -6,6 +6,7 @@ from soma.core import ModuleFlow, NodeId
 from soma.draw import printable
 from soma.tracking import GraphRecord
 from soma.viz._durations import duration
+from soma.viz._flow_nodes import routes_said
 from soma.viz._graph_picture import UNNOTED, NodeNote
 
 _SAID = {"hit": "from the cache", "mixed": "partly from the cache"}
@@ -48,6 +49,12 @@ def _reads(edges: Iterable[tuple[str, str]]) -> dict[str, str]:
 def _said(note: NodeNote) -> Iterator[str]:
     if note.status in ("failed", "not run"):
         yield note.status
+    if note.waits:
+        yield "waits for an answer"
+    if note.turns:
+        yield note.turns
+    if note.routes:
+        yield routes_said(note.routes)
     if note.seconds is not None:
         yield duration(note.seconds)
     if note.cached in _SAID:

@@ -4,7 +4,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from soma.core import NodeId, Usage
-from soma.viz._conversation import ConversationEntry, Outcome
+from soma.tracking import RunRecord
+from soma.viz._conversation import ConversationEntry, Outcome, conversation
+
+_ENDS = ("input", "output")  # of the whole flow, which no node does
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,11 +24,38 @@ class NodeUsage:
     questions: int  # to people
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlowUsage:
+    """What all nodes of a flow did together."""
+
+    turns: int
+    tokens: int
+    calls: int
+
+
+def flow_usage(usage: Iterable[NodeUsage]) -> FlowUsage | None:
+    """Return the sums over nodes; None where there is no node, as in a run of no flow."""
+    found = [*usage]
+    if not found:
+        return None
+    return FlowUsage(
+        turns=sum(one.turns for one in found),
+        tokens=sum(one.usage.tokens for one in found),
+        calls=sum(sum(by.values()) for one in found for by in one.calls.values()),
+    )
+
+
+def recorded_usage(record: RunRecord) -> FlowUsage | None:
+    """Return what a run of a flow has cost so far; None of another run."""
+    return flow_usage(node_usage(conversation(record.journal())))
+
+
 def node_usage(entries: Iterable[ConversationEntry]) -> list[NodeUsage]:
     """Return what each node did, in the order of their first effects."""
     found: dict[NodeId, list[ConversationEntry]] = {}
     for entry in entries:
-        found.setdefault(entry.node, []).append(entry)
+        if entry.who not in _ENDS or entry.kind != "value":
+            found.setdefault(entry.node, []).append(entry)
     return [_summed(node, ones) for node, ones in found.items()]
 
 

@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
-from soma.core import Usage
 from soma.draw import shortened
 from soma.viz._durations import duration
 from soma.viz._node_timings import steps_timed
+from soma.viz._usage import flow_usage
 from soma.viz._when import moment
 from soma.viz.figures import faults_of
 from soma.viz.report._facts import Facts
@@ -68,22 +68,24 @@ def _said(facts: Facts) -> str:
 def tiles(facts: Facts) -> list[Tile]:
     """Return the numbers at a glance; those of the nodes only where any ran."""
     found = []
+    flow = flow_usage(facts.usage)
     if facts.turns:
-        failures = sum(turn.failed for turn in facts.turns)
+        found.append(Tile("node time", duration(sum(turn.seconds for turn in facts.turns))))
+    if flow is not None:
         found += [
-            Tile("node time", duration(sum(turn.seconds for turn in facts.turns))),
+            Tile("turns", f"{flow.turns:,}"),
+            Tile("tokens", f"{flow.tokens:,}"),
+            Tile("tool calls", f"{flow.calls:,}"),
+        ]
+    elif facts.turns:
+        found += [
             Tile("turns", f"{len(facts.turns):,}"),
             Tile("cache hits", f"{sum(one.hits for one in facts.activity.values()):,}"),
             Tile("cache misses", f"{sum(one.misses for one in facts.activity.values()):,}"),
-            Tile("failures", f"{failures:,}", "bad" if failures else "text"),
         ]
-    if facts.usage:
-        calls = sum(sum(by.values()) for one in facts.usage for by in one.calls.values())
-        found += [
-            Tile("model turns", f"{sum(one.turns for one in facts.usage):,}"),
-            Tile("tokens", f"{sum((one.usage for one in facts.usage), Usage()).tokens:,}"),
-            Tile("tool calls", f"{calls:,}"),
-        ]
+    if facts.turns:
+        failures = sum(turn.failed for turn in facts.turns)
+        found.append(Tile("failures", f"{failures:,}", "bad" if failures else "text"))
     if facts.verdict is not None:
         wrong = len(faults_of(facts.verdict))
         found.append(Tile("health findings", f"{wrong:,}", "warning" if wrong else "good"))

@@ -61,7 +61,7 @@ class Turn(NamedTuple):
     """What belongs together under one heading, or a single line without one."""
 
     node: NodeId
-    turn: int | None
+    which: str  # `round 2 · turn 1`
     side: str
     items: tuple[Item, ...]
     after: str = ""  # a sentence before it: what is left out
@@ -88,11 +88,18 @@ def _turns(facts: Facts) -> Iterator[Turn]:
         reply = next((one for one in reversed(entries) if one.kind == "reply"), None)
         yield Turn(
             node=first.node,
-            turn=first.turn,
+            which=_which(first, has_turns=reply is not None),
             side="" if reply is None else _side(reply),
             items=tuple(items),
             after=_gap(facts, entries, number),
         )
+
+
+def _which(entry: ConversationEntry, *, has_turns: bool) -> str:
+    """Return which turn an entry is of; in a loop, also of which round."""
+    steps, known = entry.at.split("/")[:-2], entry.node.split(".")
+    rounds = [f"round {step}" for step in steps if step.isdecimal() and step not in known]
+    return " · ".join([*rounds, *([f"turn {entry.turn}"] if has_turns else [])])
 
 
 def _gap(facts: Facts, entries: list[ConversationEntry], number: int) -> str:

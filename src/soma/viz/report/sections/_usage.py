@@ -6,7 +6,7 @@ from typing import NamedTuple
 from soma.core import Usage
 from soma.draw import Badge, counted, shortened
 from soma.viz._durations import duration
-from soma.viz._usage import NodeUsage
+from soma.viz._usage import NodeUsage, flow_usage
 from soma.viz.report._facts import Facts
 from soma.viz.report._fill import fill
 from soma.viz.report._section import Section
@@ -33,7 +33,8 @@ def usage_section(facts: Facts) -> Section | None:
     if not facts.usage:
         return None
     rows = [_row(one) for one in facts.usage[:_MOST]]
-    tokens = sum((one.usage for one in facts.usage), Usage()).tokens
+    total = flow_usage(facts.usage)
+    tokens = 0 if total is None else total.tokens
     many = f"{_MOST} of {len(facts.usage):,} nodes stand in the table of turns and tokens."
     return Section(
         key="usage",
