@@ -34,7 +34,12 @@
     ├── BudgetSpent (RuntimeError)        a flow that may not go on: turns, tokens or time are spent
     ├── JournalMismatch (RuntimeError)    a flow that asks something else than its journal tells
     ├── NoAnswer (ValueError)             a model that gave nothing that can be used
-    ├── Suspend (RuntimeError)            a flow that waits for a person's answer
+    ├── Suspended (RuntimeError)          a flow that waits for a person's answer
+    ├── InvalidSchema (TypeError)         a type, signature or schema that JSON cannot follow
+    ├── SchemaMismatch (ValueError)       a text of a model that does not fit its schema
+    ├── ModelError (RuntimeError)         a language model that gave no reply, and will not
+    │   ├── ModelTimeout (TimeoutError)   or not in its time
+    │   └── ModelUnavailable (ConnectionError)  or not now: asking later may help
     └── MissingExtra (ImportError)        an optional library that is not installed
 
     SomaWarning (UserWarning)
@@ -65,11 +70,15 @@ __all__ = [
     "InvalidMeasurements",
     "InvalidNodeId",
     "InvalidOutput",
+    "InvalidSchema",
     "InvalidTarget",
     "InvalidThreshold",
     "JournalMismatch",
     "MissingExtra",
     "ModeError",
+    "ModelError",
+    "ModelTimeout",
+    "ModelUnavailable",
     "NoAnswer",
     "NoOptimizer",
     "NotAFilter",
@@ -80,10 +89,11 @@ __all__ = [
     "RemoteFailure",
     "RunBusy",
     "RunNotWritten",
+    "SchemaMismatch",
     "SinkWarning",
     "SomaError",
     "SomaWarning",
-    "Suspend",
+    "Suspended",
     "TornStep",
     "TrainingLost",
     "UnknownFlag",
@@ -231,19 +241,38 @@ class NoAnswer(SomaError, ValueError):
     """A model refused, was cut off, or answered in a form that cannot be used."""
 
 
-class Suspend(SomaError, RuntimeError):
-    """A flow waits for a person; raised in a tool, the answer is what the tool gives.
+class Suspended(SomaError, RuntimeError):
+    """A flow waits for a person's answer; the message says the question and how to go on.
 
     Args:
         question: for the person.
-        at: where in the run it was asked; the flow says so.
-        how: a sentence that says how to go on; the flow writes it.
+        at: where in the run it was asked.
     """
 
-    def __init__(self, question: str, *, at: str = "", how: str = "") -> None:
-        super().__init__(f"{question}\n{how}" if how else question)
+    def __init__(self, message: str, *, question: str, at: str) -> None:
+        super().__init__(message)
         self.question = question
         self.at = at
+
+
+class InvalidSchema(SomaError, TypeError):
+    """A type, a signature or a JSON schema is none that values of JSON can be checked by."""
+
+
+class SchemaMismatch(SomaError, ValueError):
+    """A text that a model wrote does not fit its schema; the message tells the model what to do."""
+
+
+class ModelError(SomaError, RuntimeError):
+    """A language model gave no reply; asking again as it is will not help."""
+
+
+class ModelTimeout(ModelError, TimeoutError):
+    """A language model gave no whole reply in the time that it had."""
+
+
+class ModelUnavailable(ModelError, ConnectionError):
+    """A language model cannot be reached, is busy or failed; asking again later may help."""
 
 
 class MissingExtra(SomaError, ImportError):
