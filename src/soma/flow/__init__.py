@@ -15,6 +15,7 @@ from soma.flow._io import IO
 from soma.flow._llm import LLM
 from soma.flow._model import Model, Options
 from soma.flow._node import FlowNode
+from soma.flow._openai_model import OpenAIModel
 from soma.flow._schema import Schema
 from soma.flow._session import FlowRun
 from soma.flow._suspend import Suspend, ask
@@ -34,6 +35,7 @@ __all__ = [
     "LLM",
     "Model",
     "Observation",
+    "OpenAIModel",
     "Options",
     "Schema",
     "Suspend",

@@ -77,7 +77,9 @@ class Call:
             return "ok", shown(answer[0])
         flow = tool.target
         if isinstance(flow, Orchestrates):
-            observation = tool.call(self._arguments, lambda input: self._inside(tool, flow, input))
+            observation = tool.call(
+                self._arguments, lambda input: self._inside(flow, tool.name, input)
+            )
         else:
             try:
                 observation = self._performed(tool, lambda: tool.call(self._arguments))
@@ -94,7 +96,7 @@ class Call:
             return answer[0]
         flow = tool.target
         if isinstance(flow, Orchestrates):
-            return self._inside(tool, flow, **arguments)
+            return self._inside(flow, "", **arguments)
         try:
             value = self._performed(tool, lambda: tool.function(**arguments))
         except Suspend as suspended:
@@ -120,11 +122,11 @@ class Call:
         self._running.write(line)
         return line
 
-    def _inside(self, tool: Tool, flow: Orchestrates, input: object) -> object:
+    def _inside(self, flow: Orchestrates, name: str, input: object) -> object:
         at = self.at.removeprefix(f"{self._turn.at}/")
         inner = cast("DeclaredFlow", flow)
         try:
-            return self._turn.inside(inner, input, name=tool.name, at=at)
+            return self._turn.inside(inner, input, name=name, at=at)
         except _ENDING as error:
             self._failure = error
             raise

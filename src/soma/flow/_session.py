@@ -13,6 +13,7 @@ from soma.core import Event, Usage
 from soma.errors import BudgetSpent, InvalidInput, JournalMismatch, Suspended, listing
 from soma.flow._budget import Budget, Spending
 from soma.flow._checks import compiled
+from soma.flow._model import Model
 from soma.flow._replay import Replay
 from soma.flow._running import Running, Scope
 from soma.flow._suspend import Suspend
@@ -233,6 +234,5 @@ def _secrets(flow: "DeclaredFlow") -> set[str]:
 
 
 def _keys_of(value: object) -> set[str]:
-    """Return the key that a model holds, if it is one that has a key."""
-    key = getattr(value, "api_key", None)
-    return {key} if isinstance(key, str) and len(key) >= 4 else set()
+    """Return what a model says that nobody may read, if a value is one."""
+    return {*getattr(value, "secrets", ())} if isinstance(value, Model) else set()

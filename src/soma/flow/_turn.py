@@ -56,6 +56,7 @@ class Turn:
         self.node = scope.node(id)
         self.at = f"{scope.at}{id}"
         self.performed = False  # more than was recorded
+        self.replies = 0
 
     def ask_model(
         self,
@@ -105,6 +106,7 @@ class Turn:
                 found = running.hidden(line)
                 running.write(found)
             running.log(f"tokens/{self.node}", found.reply.usage.tokens)
+        self.replies += 1
         spending.add(found.reply.usage)
         return found.reply
 
@@ -238,24 +240,25 @@ class Turn:
         raise Suspend(question, at=at)
 
     def inside(
-        self, flow: "DeclaredFlow", value: object, *, name: str = "", at: str | int = ""
+        self, flow: "DeclaredFlow", value: object, *, name: str = "", at: str | int | None = None
     ) -> object:
         """Return what a flow gives that is a part of this node.
 
         Args:
             name: of the part, as `parts` has it.
-            at: tells apart the times that it runs in this turn.
+            at: where in this turn it runs, in place of the name.
         """
         above = self.scope
-        steps = "".join(f"{one}/" for one in (name, at) if one != "")
+        place = name if at is None else str(at)
+        spending = above.spending
+        if flow.budget is not None:
+            spending = Spending(flow.budget, flow.name, above.running.seconds, spending)
         scope = Scope(
             running=above.running,
             nodes=f"{self.node}.{name}." if name else f"{self.node}.",
-            at=f"{self.at}/{steps}",
+            at=f"{self.at}/{place}/" if place else f"{self.at}/",
             model=flow.model or above.model,
-            spending=above.spending
-            if flow.budget is None
-            else Spending(flow.budget, flow.name, above.running.seconds, above.spending),
+            spending=spending,
             turn=self,
         )
         return above.running.walk(flow, value, scope)

@@ -127,6 +127,8 @@ def _node_turn(scope: Scope, node: FlowNode, id: NodeId, value: object) -> objec
                 error.add_note(f"This came up in the node `{turn.node}`.")
         raise
     seconds = perf_counter() - start
+    if turn.replies and turn.performed:
+        running.log(f"turns/{turn.node}", turn.replies)
     cached = running.replay.resumed and not turn.performed
     running.say(NodeFinished(node=turn.node, phase=node.phase, seconds=seconds, cached=cached))
     return given
