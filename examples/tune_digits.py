@@ -199,9 +199,8 @@ def main() -> None:
         if entry.kind in ("reply", "call"):
             said = entry.text.splitlines() or [call.arguments for call in entry.calls]
             print(f"{entry.node}, {entry.who}: {said[0]}")
-    print(
-        f"\n{view.to_text()}\n\n{result.output}\n\nLook next: soma report {result.id} --root {options.root}"
-    )
+    print(f"\n{view.to_text()}\n\n{result.output}\n")
+    print(f"Look next: soma report {result.id} --root {options.root}")
 
 
 if __name__ == "__main__":

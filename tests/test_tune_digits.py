@@ -1,15 +1,18 @@
 """The example of a flow: an agent that repairs a network by what its audit says."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import soma
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "tune_digits.py"
+NOTEBOOK = Path(__file__).parents[1] / "docs" / "notebooks" / "tune_digits.ipynb"
 
 
 @pytest.fixture(scope="module")
@@ -47,3 +50,25 @@ def test_the_health_that_it_read_is_that_of_the_training(root: Path) -> None:
     training = soma.RunView(root / "runs" / json.loads(read.call.arguments)["run"])
 
     assert read.text == training.verdict().pretty()
+
+
+@pytest.mark.slow
+@pytest.mark.process
+@pytest.mark.timeout(300)
+def test_the_notebook_runs_as_it_is_kept() -> None:
+    """Run again, its cells print what stands in the file; only ids of runs differ."""
+    nbclient = pytest.importorskip("nbclient")
+    nbformat = pytest.importorskip("nbformat")
+    kept = nbformat.read(NOTEBOOK, as_version=4)
+    again = nbformat.read(NOTEBOOK, as_version=4)
+    where = {"metadata": {"path": str(NOTEBOOK.parent)}}
+    nbclient.NotebookClient(again, timeout=250, kernel_name="python3", resources=where).execute()
+
+    assert printed(again) == printed(kept)
+
+
+def printed(notebook: Any) -> list[str]:
+    """Return what cells printed, without ids of runs."""
+    outputs = [one for cell in notebook.cells for one in cell.get("outputs", [])]
+    texts = [one["text"] for one in outputs if one.get("name") == "stdout"]
+    return [re.sub(r"\d{8}-\d{6}-\w{8}", "RUN", text) for text in texts]
