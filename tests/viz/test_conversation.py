@@ -2,9 +2,11 @@
 
 from pathlib import Path
 
+from soma import track_run
 from soma.core import Message, ToolCall
-from soma.tracking import BegunLine
+from soma.tracking import BegunLine, RunRecord
 from soma.viz._conversation import conversation
+from soma.viz.figures import metrics_info
 from tests.viz.flows_made import asked, called, flown, judging, tuning
 
 
@@ -95,3 +97,20 @@ def test_a_run_of_another_kind_has_no_conversation(tmp_path: Path) -> None:
     (view.dir / "journal.jsonl").unlink()
 
     assert (view.conversation(), view.node_usage()) == ([], [])
+
+
+def test_tokens_of_nodes_share_axes(tmp_path: Path) -> None:
+    """What a flow logs of each node stands in one figure."""
+    with track_run("flow", root=tmp_path) as run:
+        run.log("tokens/tune", 900)
+        run.log("tokens/judge", 300)
+    groups = metrics_info(RunRecord(run.dir), (), None).groups
+
+    assert [(one.title, len(one.curves)) for one in groups] == [("tokens", 2)]
+
+
+def test_the_reason_for_a_repair_is_told_once() -> None:
+    """What a model hears of its reply that was not taken stands with that reply alone."""
+    said = [one.text for one in conversation(judging()) if one.node == "grade"]
+
+    assert said == ["Grade it.", '{"score": "high"}', '{"score": 0.97}']

@@ -49,7 +49,7 @@ class ConversationEntry:
 def conversation(journal: Iterable[JournalLine]) -> list[ConversationEntry]:
     """Return what took place, in the order in which it was written down.
 
-    What a model was told again, as its own replies and what tools gave, stands there once.
+    What a model was told again, as its own replies and what came of them, stands there once.
     """
     lines = [*journal]
     reading = _Reading(lines)
@@ -65,6 +65,7 @@ class _Reading:
         self._ended |= {line.at.rpartition("/")[0] for line in lines if isinstance(line, AskedLine)}
         self._answered = {line.at for line in lines if isinstance(line, AnsweredLine)}
         self._replies: dict[NodeId, tuple[str, tuple[ToolCall, ...]]] = {}
+        self._problems: dict[NodeId, str | None] = {}
         self._calls: set[tuple[NodeId, str]] = set()
 
     def entries(self, line: JournalLine) -> Iterator[ConversationEntry]:
@@ -74,6 +75,7 @@ class _Reading:
                 if not self._is_told(line.node, message):
                     yield _message(line, message)
             self._replies[line.node] = line.reply.text, line.reply.calls
+            self._problems[line.node] = line.problem
             yield _reply(line)
         elif isinstance(line, ToolLine):
             self._calls.add((line.node, line.call.id))
@@ -92,6 +94,8 @@ class _Reading:
     def _is_told(self, node: NodeId, message: Message) -> bool:
         if message.role == "assistant":
             return self._replies.get(node) == (message.text, message.calls)
+        if message.role == "user":  # why its last reply was not taken
+            return message.text == self._problems.get(node)
         return message.role == "tool" and (node, message.call_id) in self._calls
 
 

@@ -27,6 +27,7 @@ class NodeNote:
 
 
 UNNOTED = NodeNote()
+_FAULT = "▲"
 
 
 def graph_svg(record: GraphRecord, notes: Mapping[NodeId, NodeNote] | None = None) -> str:
@@ -87,7 +88,7 @@ def outline(note: NodeNote, otherwise: Ink) -> Ink:
 def flag_badge(flag: str) -> Badge:
     """Return a flag of health as a word with a sign; what was not observed is no fault."""
     if _is_fault(flag):
-        return Badge(text=f"▲ {flag}", ink="warning")
+        return Badge(text=f"{_FAULT} {flag}", ink="warning")
     return Badge(text=f"? {flag}", ink="muted")
 
 
@@ -156,7 +157,7 @@ def _legend(record: GraphRecord, boxes: tuple[Box, ...]) -> Iterator[Sample]:
     strokes = {box.stroke for box in boxes}
     if "accent" in strokes:
         yield Sample(text="learns from data", ink="accent")
-    if "warning" in strokes:
+    if any(badge.text.startswith(_FAULT) for box in boxes for badge in box.badges):
         yield Sample(text="health flag", ink="warning")
     if "bad" in strokes:
         yield Sample(text="failed", ink="bad")

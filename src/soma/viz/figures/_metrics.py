@@ -14,6 +14,7 @@ from soma.viz._thinned import thinned
 _DECADES = 3  # a positive metric that spans more is drawn on a log scale
 
 _INKS: tuple[Ink, ...] = ("series1", "series2", "series3", "series4", "series5", "series6")
+_BY_NODE = ("tokens", "turns")  # what a flow logs of each of its nodes
 _SPLITS = {"train", "training", "val", "valid", "validation", "test", "eval"}
 _JOINTS = re.compile(r"[_/.:\- ]+")
 
@@ -117,7 +118,10 @@ def _remark(curve: Curve, alone: bool) -> str:
 
 
 def _family(name: str) -> str:
-    """Return a metric's name without what tells training from validation."""
+    """Return a metric's name without what tells training from validation, or nodes of a flow."""
+    head, slash, _ = name.partition("/")
+    if slash and head in _BY_NODE:
+        return head
     joints = _JOINTS.findall(name)
     words = zip(_JOINTS.split(name), ["", *joints], strict=True)
     kept = [(joint, word) for word, joint in words if word.lower() not in _SPLITS]
