@@ -63,3 +63,16 @@ def test_a_torn_end_is_left_out(folder: Path) -> None:
 
     assert RunRecord(folder).journal() == [ROUTE]
     assert check_run(folder) == ["`journal.jsonl` ends in an unfinished line, 2"]
+
+
+def test_a_replayed_turn_is_no_turn(folder: Path) -> None:
+    """A node of a resumed flow that only found what it had done before has no turn of that."""
+    line = b'{"event":"node","node":"a","phase":"forward","start":1,"seconds":2%s}\n'
+    with (folder / "events.jsonl").open("ab") as file:
+        file.write(line % b"" + line % b',"cached":true')
+    without = RunRecord(folder).timings()
+    record_line(folder, [ROUTE])
+
+    assert [one.cached for one in without] == [False, True]
+    assert [one.cached for one in RunRecord(folder).timings()] == [False]
+    assert RunRecord(folder).cache_activity() == []

@@ -21,6 +21,7 @@ from soma.tracking._journal_reading import read_journal
 from soma.tracking._layout import (
     DIAGNOSTICS,
     EVENTS,
+    JOURNAL,
     MANIFEST,
     METRICS,
     SINKS,
@@ -144,7 +145,11 @@ class RunRecord:
         ]
 
     def timings(self) -> list[Timing]:
-        """Return the turns of the nodes in the order they ended."""
+        """Return the turns of the nodes in the order they ended.
+
+        A flow that is resumed walks through all its nodes again; turns in which one did no more
+        than find what it had done before are left out.
+        """
         return [
             Timing(
                 node=line.node,
@@ -182,7 +187,8 @@ class RunRecord:
         lines = (line for line in _lines(self.dir / EVENTS) if b'"node"' in line)
         events = (event for event in map(event_of, lines) if event is not None)
         found = [_or(None, _node_line, event) for event in events]
-        return [line for line in found if line is not None]
+        replays = (self.dir / JOURNAL).exists()
+        return [line for line in found if line is not None and not (replays and line.cached)]
 
     def _columns(self) -> dict[str, Columns]:
         """Return all points by name; they are read again when the file has grown."""
