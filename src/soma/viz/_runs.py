@@ -31,7 +31,8 @@ class RunRow(NamedTuple):
 def run_row(record: RunRecord) -> RunRow:
     """Return what a list says of a run, safe to print."""
     standing, manifest, flow = record.standing(), record.manifest, recorded_usage(record)
-    used = {} if flow is None else {"turns": f"{flow.turns:,}", "tokens": f"{flow.tokens:,}"}
+    told = {} if flow is None else flow.told()
+    used = {name.replace(" ", "_"): count for name, count in told.items()}
     return RunRow(
         standing.state,
         printable(manifest.name),

@@ -7,6 +7,7 @@ from soma.core import NodeId, Usage
 from soma.tracking import RunRecord
 from soma.viz._conversation import ConversationEntry, Outcome, conversation
 
+LOGGED = ("tokens", "turns")  # what a flow logs of each node, as `tokens/tune`
 _ENDS = ("input", "output")  # of the whole flow, which no node does
 
 
@@ -31,6 +32,11 @@ class FlowUsage:
     turns: int
     tokens: int
     calls: int
+
+    def told(self) -> dict[str, str]:
+        """Return the numbers by name, for people; of tokens only where a model told of any."""
+        found = {"turns": self.turns, "tokens": self.tokens, "tool calls": self.calls}
+        return {name: f"{count:,}" for name, count in found.items() if count or name != "tokens"}
 
 
 def flow_usage(usage: Iterable[NodeUsage]) -> FlowUsage | None:

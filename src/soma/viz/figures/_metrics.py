@@ -10,11 +10,11 @@ from soma.errors import NotRecorded, did_you_mean, listing
 from soma.tracking import RunRecord
 from soma.viz._chart import Axis, Chart, Panel, Series
 from soma.viz._thinned import thinned
+from soma.viz._usage import LOGGED
 
 _DECADES = 3  # a positive metric that spans more is drawn on a log scale
 
 _INKS: tuple[Ink, ...] = ("series1", "series2", "series3", "series4", "series5", "series6")
-_BY_NODE = ("tokens", "turns")  # what a flow logs of each of its nodes
 _SPLITS = {"train", "training", "val", "valid", "validation", "test", "eval"}
 _JOINTS = re.compile(r"[_/.:\- ]+")
 
@@ -120,7 +120,7 @@ def _remark(curve: Curve, alone: bool) -> str:
 def _family(name: str) -> str:
     """Return a metric's name without what tells training from validation, or nodes of a flow."""
     head, slash, _ = name.partition("/")
-    if slash and head in _BY_NODE:
+    if slash and head in LOGGED:
         return head
     joints = _JOINTS.findall(name)
     words = zip(_JOINTS.split(name), ["", *joints], strict=True)

@@ -72,11 +72,7 @@ def tiles(facts: Facts) -> list[Tile]:
     if facts.turns:
         found.append(Tile("node time", duration(sum(turn.seconds for turn in facts.turns))))
     if flow is not None:
-        found += [
-            Tile("turns", f"{flow.turns:,}"),
-            Tile("tokens", f"{flow.tokens:,}"),
-            Tile("tool calls", f"{flow.calls:,}"),
-        ]
+        found += [Tile(name, value) for name, value in flow.told().items()]
     elif facts.turns:
         found += [
             Tile("turns", f"{len(facts.turns):,}"),
