@@ -101,7 +101,7 @@ def test_turns_are_a_limit(tmp_path: Path) -> None:
     """An agent that only calls is stopped, and told how to go on."""
     call = calling(("add", {"a": 1, "b": 2}))
 
-    with pytest.raises(BudgetSpent, match="used its 2 turns .* give it more `turns`"):
+    with pytest.raises(BudgetSpent, match=r"used its 2 turns .* give it more `turns`"):
         run(Agent(tools=[add], turns=2), tmp_path, call, call)
 
 

@@ -3,6 +3,7 @@
 import json
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from typing import Annotated, Literal
 
 import msgspec
@@ -200,6 +201,55 @@ def test_what_cannot_be_checked_is_no_tool(target: object, told: str) -> None:
         Tool(target)
 
     assert told in str(refused.value)
+
+
+class Store:
+    def look_up(self, word: str) -> str:
+        """Look a word up."""
+        return f"{word} is here"
+
+
+def send(address: str, text: str, key: str = "") -> str:
+    """Send a text."""
+    return f"{address} {text} {key}"
+
+
+def test_what_is_bound_is_not_for_the_model() -> None:
+    """A method has no `self`, and a partial function neither tells nor takes what is bound."""
+    method, bound = Tool(Store().look_up), Tool(partial(send, "me", key="secret"))
+
+    assert method.call('{"word": "soma"}').text == "soma is here"
+    assert (bound.name, bound.spec.description) == ("send", "Send a text.")
+    assert list(bound.spec.schema["properties"]) == ["text"]
+    assert bound.call('{"text": "hi"}').text == "me hi secret"
+    assert bound.call('{"text": "hi", "key": "other"}').outcome == "refused"
+
+
+@dataclass
+class Even:
+    number: int
+
+    def __post_init__(self) -> None:
+        if self.number % 2:
+            raise LookupError(f"{self.number} is odd")
+
+
+def test_the_own_check_of_a_type_refuses() -> None:
+    """What a dataclass raises when it is made is told to the model, and nothing is called."""
+
+    def half(of: Even) -> float:
+        return of.number / 2
+
+    assert Tool(half).call('{"of": {"number": 4}}').text == "2.0"
+    observation = Tool(half).call('{"of": {"number": 3}}')
+    assert observation.outcome == "refused"
+    assert "3 is odd" in observation.text
+
+
+@pytest.mark.parametrize("name", ["a-b", "1", "class", "x" * 64])
+def test_names_that_servers_take_are_names(name: str) -> None:
+    """A tool may be called what Python could not call it."""
+    assert Tool(send, name=name).call('{"address": "a", "text": "b"}').outcome == "ok"
 
 
 def test_a_json_schema_may_stand_in_for_types() -> None:

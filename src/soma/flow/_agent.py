@@ -1,8 +1,8 @@
 """`Agent`: a model that calls tools until it has an answer, within a number of turns."""
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from soma.core import Reply, ToolCall
@@ -11,6 +11,7 @@ from soma.flow._computing import Orchestrates
 from soma.flow._converse import Conversation, Final, calls_of, opening, too_many
 from soma.flow._llm import Speaker
 from soma.flow._model import Model
+from soma.flow._pool import Pool
 from soma.flow._prompt import Prompt
 from soma.flow._running import Stopped
 from soma.flow._suspend import Suspend
@@ -92,11 +93,7 @@ class Agent(Speaker):
                 f"`tools` is {self.tools!r:.80}; a list of functions, tools, graphs and flows is "
                 "wanted."
             )
-        self.toolbox = tuple(
-            # A method of the class is in its body as a function that wants `self`.
-            one if isinstance(one, Tool) else Tool(one)
-            for one in self.tools
-        )
+        self.toolbox = tuple(one if isinstance(one, Tool) else Tool(one) for one in self.tools)
 
     def parts(self) -> Mapping[str, "DeclaredFlow"]:
         """Return the flows among its tools."""
@@ -140,15 +137,9 @@ class Agent(Speaker):
         if len(calls) == 1:
             return [made(1, calls[0])]
         most = min(len(calls), turn.scope.running.side_by_side)
-        with ThreadPoolExecutor(most, "soma-tools") as pool:
-            flights = [pool.submit(made, index, call) for index, call in enumerate(calls, 1)]
-            try:
-                # One that waits for a person lets the others go on.
-                for flight in flights:
-                    with suppress(Suspend):
-                        flight.result()
-            except BaseException:
-                for flight in flights:
-                    flight.cancel()
-                raise
+        with Pool(most, turn.scope.stop) as pool:
+            flights = [pool.submit(partial(made, *call)) for call in enumerate(calls, 1)]
+            for flight in flights:
+                with suppress(Suspend):  # one that waits for a person lets the others go on
+                    flight.result()
         return [flight.result() for flight in flights] + too_many(rest)

@@ -4,6 +4,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, Union
 
 import msgspec
@@ -52,6 +53,9 @@ def parameters_of(function: Callable[..., object], name: str) -> Parameters:
             f"the parameters of `{name}` cannot be read: {error}. Give a function whose types can "
             "be seen from its module, or `schema=`."
         ) from error
+    if isinstance(function, partial):  # what is bound already is not for a model to read or change
+        left = [one for one in signature.parameters.values() if one.name not in function.keywords]
+        signature = signature.replace(parameters=left)
     texts = argument_texts(inspect.getdoc(function))
     fields = [_field(one, texts.get(one.name), name) for one in signature.parameters.values()]
     try:

@@ -82,7 +82,8 @@ class Call:
             )
         else:
             try:
-                observation = self._performed(tool, lambda: tool.call(self._arguments))
+                function = self._hiding(tool.function)
+                observation = self._performed(tool, lambda: tool.call(self._arguments, function))
             except Suspend as suspended:
                 return "ok", shown(self._answered(suspended))
         if self._failure is not None:
@@ -151,6 +152,10 @@ class Call:
                 self._running.write(BegunLine(at=self.at, node=self._turn.node))
             with asking(answer):
                 return function()
+
+    def _hiding(self, function: Callable[..., object]) -> Callable[..., object]:
+        """Return a function whose result is without secrets, before it is shortened."""
+        return lambda **arguments: self._running.secrets.hide(function(**arguments))
 
     def _answer_of_suspend(self) -> tuple[object] | None:
         """Return the answer to a `Suspend` that the tool raised before."""

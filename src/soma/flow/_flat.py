@@ -1,5 +1,6 @@
 """A flow with all that is inside of its nodes, as one topology: what pictures and runs show."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -22,10 +23,14 @@ def flat(flow: "DeclaredFlow") -> Topology:
     return topology
 
 
-def flow_record(flow: "DeclaredFlow") -> GraphRecord:
-    """Return what a run's directory keeps of a flow; nodes say as their kind what they are."""
+def flow_record(flow: "DeclaredFlow", hidden: Callable[[str], str] = str) -> GraphRecord:
+    """Return what a run's directory keeps of a flow; nodes say as their kind what they are.
+
+    Args:
+        hidden: takes secrets out of a text.
+    """
     topology = flat(flow)
-    record = graph_record(topology, flow.name)
+    record = graph_record(topology, flow.name, hidden)
     kinds = {
         id: node.filter.kind
         for id, node in topology.nodes.items()

@@ -67,7 +67,8 @@ class ServerCall:
         ) as client:
             raw = await client.chat.completions.with_raw_response.create(**self._request)
             heard = Heard()
-            if "text/event-stream" in raw.headers.get("content-type", ""):
+            streams = "text/event-stream" in raw.headers.get("content-type", "")
+            if streams and self._request.get("stream"):
                 await self._take_stream(heard, raw.parse(), hand_on)
             else:  # also of a server that does not stream
                 body = await raw.http_response.aread()

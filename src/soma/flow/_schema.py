@@ -90,6 +90,8 @@ class Schema:
         except msgspec.ValidationError as error:
             reason, _, path = str(error).partition(" - at ")
             raise SchemaMismatch(self._told(reason, path.strip("`") or "$", value)) from error
+        except Exception as error:  # of a check that the type makes itself
+            raise SchemaMismatch(f"`$` does not fit: {type(error).__name__}: {error}.") from error
 
     def _told(self, reason: str, path: str, value: object) -> str:
         missing = _MISSING.search(reason)

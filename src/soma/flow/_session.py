@@ -13,6 +13,7 @@ from soma.core import Event, Usage
 from soma.errors import BudgetSpent, InvalidInput, JournalMismatch, Suspended, listing
 from soma.flow._budget import Budget, Spending
 from soma.flow._checks import compiled
+from soma.flow._flat import flow_record
 from soma.flow._model import Model
 from soma.flow._replay import Replay
 from soma.flow._running import Running, Scope
@@ -87,7 +88,7 @@ def start(
         secrets=_secrets(flow),
     )
     with _telling(run):
-        run.record_graph(flow._record())
+        run.record_graph(flow_record(flow, run.secrets.text))
         run.record_diagnostics(plan.diagnostics)
         journal = Journal(run.dir, run.secrets)
         with _closing(journal):

@@ -35,7 +35,7 @@ def _json(value: object) -> str:
     try:
         plain = msgspec.to_builtins(value, str_keys=True, enc_hook=_plain)
         return json.dumps(plain, ensure_ascii=False)
-    except (TypeError, ValueError, RecursionError):
+    except Exception:  # the call was made, so whatever its value does, it has not failed
         return repr(value)
 
 

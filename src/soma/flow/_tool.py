@@ -1,5 +1,6 @@
 """`Tool`: what a model may have done for it, its arguments checked before anything is called."""
 
+import functools
 import inspect
 import re
 from collections.abc import Callable, Mapping
@@ -161,7 +162,8 @@ class Tool(FlowNode):
 def _name_of(target: object) -> str:
     if isinstance(target, Computes | Orchestrates):
         return target.name
-    return str(getattr(target, "__name__", type(target).__name__))
+    named = target.func if isinstance(target, functools.partial) else target
+    return str(getattr(named, "__name__", type(named).__name__))
 
 
 def _function_of(target: object, name: str) -> Callable[..., object]:
@@ -179,4 +181,8 @@ def _function_of(target: object, name: str) -> Callable[..., object]:
             f"`{name}` is an `async` function, which a tool does not wait for. Give one that runs "
             "it to its end, such as with `asyncio.run`."
         )
+    if isinstance(target, functools.partial):
+        bound = functools.partial(target)
+        bound.__doc__ = target.func.__doc__
+        return bound
     return target

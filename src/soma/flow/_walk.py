@@ -1,13 +1,15 @@
 """Runs a flow: each node when what it reads is there, those side by side that do not wait."""
 
 from collections.abc import Mapping
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import ExitStack
+from functools import partial
 from time import perf_counter
 
 from soma.core import NodeFailed, NodeFinished, NodeId, NodeStarted, Wiring
 from soma.flow._declared import DeclaredFlow
 from soma.flow._node import FlowNode
+from soma.flow._pool import Pool
 from soma.flow._running import Scope, Stopped
 from soma.flow._suspend import Suspend
 from soma.flow._turn import Turn
@@ -38,28 +40,22 @@ class _Walk:
     def through(self) -> object:
         """Run all nodes, and return what the leaves give."""
         flights: dict[Future[object], NodeId] = {}
-        try:
-            with ExitStack() as stack:
-                pool: ThreadPoolExecutor | None = None
-                while self._ready or flights:
-                    if len(self._ready) == 1 and not flights:
-                        self._one(self._ready.pop())
-                        continue
-                    if pool is None:
-                        most = self._scope.running.side_by_side
-                        pool = stack.enter_context(ThreadPoolExecutor(most, "soma-flow"))
-                    for node in self._ready:
-                        flights[pool.submit(self._turn, node)] = node
-                    self._ready.clear()
-                    done, _ = wait(flights, return_when=FIRST_COMPLETED)
-                    for flight in done:
-                        self._landed(flights.pop(flight), flight)
-        except BaseException:
-            # As Ctrl-C, which only this thread gets. The pool waits for what is going on.
-            self._scope.stop.set()
-            for flight in flights:
-                flight.cancel()
-            raise
+        with ExitStack() as stack:
+            pool: Pool | None = None
+            while self._ready or flights:
+                if len(self._ready) == 1 and not flights:
+                    self._one(self._ready.pop())
+                    continue
+                if pool is None:
+                    most = self._scope.running.side_by_side
+                    pool = stack.enter_context(Pool(most, self._scope.stop))
+                for node in self._ready:
+                    flights[pool.submit(partial(self._turn, node))] = node
+                self._ready.clear()
+                # An error here is Ctrl-C, which only this thread gets.
+                done, _ = wait(flights, return_when=FIRST_COMPLETED)
+                for flight in done:
+                    self._landed(flights.pop(flight), flight)
         if self._problem is not None:
             raise self._problem
         leaves = self._wiring.leaves

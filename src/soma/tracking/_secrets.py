@@ -34,9 +34,10 @@ class Secrets:
                     f"{told} came among the `secrets`; texts of {_LEAST} characters or more are "
                     "wanted."
                 )
-            # As it is, as JSON and an address write it, and as JSON inside of JSON.
+            # As it is, as Python, JSON and an address write it, and as JSON inside of those.
             once = json.dumps(value, ensure_ascii=False)[1:-1]
             spelled |= {value, once, json.dumps(value)[1:-1], quote(value, safe="")}
+            spelled |= {repr(value)[1:-1], repr(once)[1:-1], repr(repr(value)[1:-1])[1:-1]}
             spelled.add(json.dumps(once, ensure_ascii=False)[1:-1])
         longest_first = sorted(spelled, key=len, reverse=True)
         self._pattern = re.compile("|".join(map(re.escape, longest_first))) if spelled else None

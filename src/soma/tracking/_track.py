@@ -67,7 +67,7 @@ def track_run(
         )
     to_feed = _checked_sinks(sinks)
     hidden = Secrets(secrets)
-    plain_params = hidden.hide(plain({} if params is None else params))
+    plain_params = hidden.hide(plain(hidden.hide({} if params is None else params)))
     kept_tags = hidden.hide(plain_tags(tags))
     folder = runs_folder(os.fspath(root)).absolute()
     try:
