@@ -1,7 +1,7 @@
 """The conversation that took place in a flow, from top to bottom: a block for each turn."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from msgspec import json
@@ -13,6 +13,7 @@ from soma.viz._durations import duration
 from soma.viz.report._facts import Facts
 from soma.viz.report._fill import fill
 from soma.viz.report._section import Section
+from soma.viz.report._told import Told
 
 _SHOWN = 900  # characters of a text that stand there unasked
 _SHOWN_LINES = 16
@@ -82,7 +83,7 @@ def conversation_section(facts: Facts) -> Section | None:
 
 def _turns(facts: Facts) -> Iterator[Turn]:
     routes: Counter[tuple[NodeId, str]] = Counter()
-    for number, entries in enumerate(_grouped(facts.told.entries)):
+    for number, entries in enumerate(_grouped(facts.told)):
         items = [*_items(entries, routes)]
         first = entries[0]
         reply = next((one for one in reversed(entries) if one.kind == "reply"), None)
@@ -109,11 +110,13 @@ def _gap(facts: Facts, entries: list[ConversationEntry], number: int) -> str:
     return f"{told.missing:,} entries are left out here"
 
 
-def _grouped(entries: Iterable[ConversationEntry]) -> list[list[ConversationEntry]]:
+def _grouped(told: Told) -> list[list[ConversationEntry]]:
     """Put what a node said in one turn together, where branches spoke side by side too."""
     found: list[list[ConversationEntry]] = []
     open_turns: dict[NodeId, list[ConversationEntry]] = {}
-    for entry in entries:
+    for number, entry in enumerate(told.entries):
+        if number == told.gap:
+            open_turns.clear()
         last = open_turns.get(entry.node)
         if last is not None and _continues(last, entry):
             last.append(entry)
