@@ -10,11 +10,12 @@ from soma import _extras, errors
 from soma.core import Filter, FilterKind, FilterMeta, Inputs, StreamMode
 
 if TYPE_CHECKING:
-    from soma import cache, distributed
+    from soma import cache, distributed, flow
     from soma.audit import AuditScope, ChannelConfig, audit_modules
     from soma.compiler import CompileMode, Compiler, ExecutionPlan
     from soma.core import Diagnostic, apply_params, search, search_space
     from soma.engine import why
+    from soma.flow import Flow
     from soma.graph import Graph, preflight
     from soma.health import explain
     from soma.integrations import as_estimator, sk
@@ -32,6 +33,7 @@ _LATE = {
     "Diagnostic": "soma.core",
     "DifferentiableFilter": "soma.training",
     "ExecutionPlan": "soma.compiler",
+    "Flow": "soma.flow",
     "Graph": "soma.graph",
     "apply_params": "soma.core",
     "audit_modules": "soma.audit",
@@ -58,6 +60,7 @@ __all__ = [
     "Filter",
     "FilterKind",
     "FilterMeta",
+    "Flow",
     "Graph",
     "Inputs",
     "RunView",
@@ -69,6 +72,7 @@ __all__ = [
     "distributed",
     "errors",
     "explain",
+    "flow",
     "preflight",
     "runs",
     "search",
@@ -83,7 +87,7 @@ _attribute = _extras.late(__name__, _LATE, extra="torch")
 
 
 def __getattr__(name: str) -> object:
-    if name in ("cache", "distributed"):
+    if name in ("cache", "distributed", "flow"):
         return _extras.require(f"soma.{name}", extra="all")
     return _attribute(name)
 

@@ -21,6 +21,7 @@
     ├── TrainingLost (RuntimeError)       a training that can certainly not recover
     ├── UnknownRun (LookupError)          a run directory that is not there
     ├── RunNotWritten (OSError)           a run directory that does not take what is logged
+    ├── RunBusy (RuntimeError)            a run that somebody else goes on with
     ├── NotRecorded (LookupError)         something that the record of a run does not hold
     ├── WorkerUnavailable (LookupError)   a worker that is not there, or not to be had
     ├── WorkerMismatch (RuntimeError)     a worker with other versions
@@ -30,6 +31,15 @@
     ├── RemoteFailure (RuntimeError)      an exception on a worker
     ├── TornStep (RuntimeError)           a step that not all workers have taken
     ├── CheckpointError (ValueError)      a bundle that cannot be read, or a graph that fits in none
+    ├── BudgetSpent (RuntimeError)        a flow that may not go on: turns, tokens or time are spent
+    ├── JournalMismatch (RuntimeError)    a flow that asks something else than its journal tells
+    ├── NoAnswer (ValueError)             a model that gave nothing that can be used
+    ├── Suspended (RuntimeError)          a flow that waits for a person's answer
+    ├── InvalidSchema (TypeError)         a type, signature or schema that JSON cannot follow
+    ├── SchemaMismatch (ValueError)       a text of a model that does not fit its schema
+    ├── ModelError (RuntimeError)         a language model that gave no reply, and will not
+    │   ├── ModelTimeout (TimeoutError)   or not in its time
+    │   └── ModelUnavailable (ConnectionError)  or not now: asking later may help
     └── MissingExtra (ImportError)        an optional library that is not installed
 
     SomaWarning (UserWarning)
@@ -47,6 +57,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 __all__ = [
+    "BudgetSpent",
     "CacheWarning",
     "CheckpointError",
     "CheckpointWarning",
@@ -59,10 +70,16 @@ __all__ = [
     "InvalidMeasurements",
     "InvalidNodeId",
     "InvalidOutput",
+    "InvalidSchema",
     "InvalidTarget",
     "InvalidThreshold",
+    "JournalMismatch",
     "MissingExtra",
     "ModeError",
+    "ModelError",
+    "ModelTimeout",
+    "ModelUnavailable",
+    "NoAnswer",
     "NoOptimizer",
     "NotAFilter",
     "NotFitted",
@@ -70,10 +87,13 @@ __all__ = [
     "NotRecorded",
     "NotSent",
     "RemoteFailure",
+    "RunBusy",
     "RunNotWritten",
+    "SchemaMismatch",
     "SinkWarning",
     "SomaError",
     "SomaWarning",
+    "Suspended",
     "TornStep",
     "TrainingLost",
     "UnknownFlag",
@@ -169,6 +189,10 @@ class RunNotWritten(SomaError, OSError):
     """A run directory does not take what is logged; the message names file and reason."""
 
 
+class RunBusy(SomaError, RuntimeError):
+    """A run cannot be taken up, since somebody else goes on with it."""
+
+
 class NotRecorded(SomaError, LookupError):
     """Something was asked of a run that its record does not hold."""
 
@@ -203,6 +227,52 @@ class TornStep(SomaError, RuntimeError):
 
 class CheckpointError(SomaError, ValueError):
     """A bundle cannot be read, or a graph not be written as one; the message names what."""
+
+
+class BudgetSpent(SomaError, RuntimeError):
+    """A flow has used its turns, tokens or time; the message says how to go on."""
+
+
+class JournalMismatch(SomaError, RuntimeError):
+    """A flow that goes on with a run asks something else than the run's journal tells."""
+
+
+class NoAnswer(SomaError, ValueError):
+    """A model refused, was cut off, or answered in a form that cannot be used."""
+
+
+class Suspended(SomaError, RuntimeError):
+    """A flow waits for a person's answer; the message says the question and how to go on.
+
+    Args:
+        question: for the person.
+        at: where in the run it was asked.
+    """
+
+    def __init__(self, message: str, *, question: str, at: str) -> None:
+        super().__init__(message)
+        self.question = question
+        self.at = at
+
+
+class InvalidSchema(SomaError, TypeError):
+    """A type, a signature or a JSON schema is none that values of JSON can be checked by."""
+
+
+class SchemaMismatch(SomaError, ValueError):
+    """A text that a model wrote does not fit its schema; the message tells the model what to do."""
+
+
+class ModelError(SomaError, RuntimeError):
+    """A language model gave no reply; asking again as it is will not help."""
+
+
+class ModelTimeout(ModelError, TimeoutError):
+    """A language model gave no whole reply in the time that it had."""
+
+
+class ModelUnavailable(ModelError, ConnectionError):
+    """A language model cannot be reached, is busy or failed; asking again later may help."""
 
 
 class MissingExtra(SomaError, ImportError):

@@ -8,6 +8,7 @@ import pytest
 
 from soma import RunView
 from tests.viz.audits_made import audited, chain, grouped
+from tests.viz.flows_made import flown, hostile, judging, tuning
 from tests.viz.reports_made import named, tracked
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -109,6 +110,35 @@ def test_health_is_whole(
     assert wide <= width
     for name in ("health", "flow", "channels"):
         assert opened.page.locator(f"#{name} .card:visible svg:visible").count() > 0
+
+
+@pytest.mark.parametrize("how", [{}, {"static": True}, {"plotly": True}])
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_conversation_is_whole(
+    how: dict[str, bool], width: int, browser: Browser, tmp_path: Path
+) -> None:
+    """A flow's page stays within its width with hostile texts, and a long text opens on a click."""
+    opened = Opened(
+        browser, flown(tmp_path, [*tuning(), *judging(), *hostile()]), width=width, **how
+    )
+    wide = opened.page.evaluate("document.documentElement.scrollWidth")
+    more = opened.page.locator("#conversation .more").first
+    opened.page.locator("#conversation .more > summary").first.click()
+
+    assert (opened.requests, opened.said) == ([], [])
+    assert wide <= width
+    assert "0399  the quick brown fox" in more.inner_text()
+
+
+def test_a_conversation_on_paper(browser: Browser, tmp_path: Path) -> None:
+    """What is folded on the screen is read in print."""
+    page = Opened(browser, flown(tmp_path, judging()), static=True).page
+    page.emulate_media(media="print")
+    seen = page.locator("#conversation .more").first.evaluate(
+        "element => element.lastChild.textContent.length && element.offsetHeight"
+    )
+
+    assert seen > 2000
 
 
 def test_a_hostile_run_is_inert(browser: Browser, tmp_path: Path) -> None:

@@ -3,7 +3,8 @@
 Start with `_compiler.py`. The engine, one floor up, runs a plan.
 """
 
-from soma.compiler._compiler import Compiler, HasTopology
+from soma.compiler._arrange import arranged
+from soma.compiler._compiler import Compiler, HasTopology, refusal, structural_errors
 from soma.compiler._graph_text import graph_text
 from soma.compiler._labels import boxed, node_labels
 from soma.compiler._mode import CompileMode
@@ -22,7 +23,10 @@ __all__ = [
     "Part",
     "Remote",
     "Sequence",
+    "arranged",
     "boxed",
     "graph_text",
     "node_labels",
+    "refusal",
+    "structural_errors",
 ]

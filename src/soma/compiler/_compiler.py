@@ -13,7 +13,7 @@ from soma.compiler._mode import CompileMode
 from soma.compiler._parts import Execute, placed
 from soma.compiler._plan import ExecutionPlan
 from soma.compiler._stretch import with_stretches
-from soma.compiler.checks import ERRORS, REMARKS, gradient
+from soma.compiler.checks import ERRORS, REMARKS, STRUCTURE, gradient
 from soma.core import Diagnostic, NodeId, Topology
 from soma.errors import CompileError
 
@@ -89,18 +89,26 @@ class Compiler:
         return gradient(_sound_facts(graph))
 
 
+def structural_errors(topology: Topology) -> list[Diagnostic]:
+    """Return what is wrong with nodes and links, whatever the nodes are."""
+    facts = Facts.of(topology)
+    return [found for check in STRUCTURE for found in check(facts)]
+
+
+def refusal(errors: Iterable[Diagnostic], what: str = "graph") -> CompileError:
+    """Return the error that shows all of `errors`."""
+    found = tuple(errors)
+    reasons = "for this reason" if len(found) == 1 else f"for these {len(found)} reasons"
+    text = "\n\n".join([f"this {what} cannot run, {reasons}:", *map(str, found)])
+    return CompileError(text, found)
+
+
 def _sound_facts(graph: Topology | HasTopology) -> Facts:
     facts = Facts.of(graph if isinstance(graph, Topology) else graph.topology)
     errors = [found for check in ERRORS for found in check(facts)]
     if errors:
-        raise CompileError(_report(errors), errors)
+        raise refusal(errors)
     return facts
-
-
-def _report(errors: Iterable[Diagnostic]) -> str:
-    texts = [str(error) for error in errors]
-    reasons = "for this reason" if len(texts) == 1 else f"for these {len(texts)} reasons"
-    return "\n\n".join([f"this graph cannot run, {reasons}:", *texts])
 
 
 def _why_uncached(

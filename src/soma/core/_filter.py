@@ -93,6 +93,12 @@ class Filter(Expression):
     # The class that a bundle names, for classes that are made at run time.
     _saved_as: ClassVar["type[Filter] | None"] = None
 
+    # Set by the nodes of flows, which orchestrate and compute nothing.
+    _orchestrates: ClassVar[bool] = False
+
+    # What its node is called, where nobody gives an id and the class says too little.
+    _called: str | None = None
+
     # Set by the filters whose state is a torch module; the rooms below training ask no more.
     _has_module: ClassVar[bool] = False
 

@@ -74,10 +74,16 @@ class Topology:
 
     Args:
         adopt: makes a filter of an estimator of another library.
+        enclose: makes one node of a graph, whose nodes are else taken in one by one.
     """
 
-    def __init__(self, adopt: Callable[[object], Filter] | None = None) -> None:
+    def __init__(
+        self,
+        adopt: Callable[[object], Filter] | None = None,
+        enclose: Callable[[Composable], Filter] | None = None,
+    ) -> None:
         self._adopt = adopt
+        self._enclose = enclose
         self.nodes: dict[NodeId, Node] = {}
         self.version = 0
         self._links: list[Link] = []
@@ -105,7 +111,8 @@ class Topology:
 
     def add(self, filter: Filter, id: NodeId | None = None, target: str | None = None) -> NodeId:
         """Declare a node and return its id, `snake_case` of the class unless given."""
-        name = self._free_id(snake_case(type(filter).__name__)) if id is None else self._checked(id)
+        called = filter._called or type(filter).__name__
+        name = self._free_id(snake_case(called)) if id is None else self._checked(id)
         self.nodes[name] = Node(name, filter, target)
         self.version += 1
         return name
@@ -132,7 +139,7 @@ class Topology:
                     entries += more_entries
                     exits += more_exits
                 ends[-len(part.parts) :] = [(entries, exits)]
-            elif isinstance(part, Filter | Foreign | Placed):
+            elif self._is_one_node(part):
                 filter, target = self._own(part)
                 name = self.add(filter, target=target)
                 ends.append(([name], [name]))
@@ -151,7 +158,7 @@ class Topology:
         Raises:
             InvalidTarget: no worker can have this name, or it is given to a whole graph.
         """
-        if isinstance(part, Filter | Foreign | Placed):
+        if self._is_one_node(part):
             filter, own = self._own(part)
             return self.add(filter, id, own if target is None else checked_target(target)), {}
         if target is not None:
@@ -203,12 +210,20 @@ class Topology:
         """The nodes in topological order."""
         return (self.nodes[node] for node in self.wiring().order)
 
-    def _own(self, part: Filter | Foreign | Placed) -> tuple[Filter, str | None]:
+    def _is_one_node(self, part: Composable) -> bool:
+        if isinstance(part, Filter | Foreign | Placed):
+            return True
+        return self._enclose is not None and not isinstance(part, Chain | Fork)
+
+    def _own(self, part: Composable) -> tuple[Filter, str | None]:
         if isinstance(part, Placed):
             assert isinstance(part.filter, Filter)
             return part.filter, part.target
         if isinstance(part, Filter):
             return part, None
+        if self._enclose is not None:
+            return self._enclose(part), None
+        assert isinstance(part, Foreign)
         if self._adopt is None:
             raise NotAFilter(f"{part!r} is no filter; `soma.sk` makes one of it.")
         return self._adopt(part.value), None

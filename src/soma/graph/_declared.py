@@ -24,10 +24,10 @@ from soma.core import (
 )
 from soma.engine import Runner
 from soma.errors import InvalidNodeId
-from soma.tracking import graph_record
+from soma.tracking import Drawn, GraphRecord, graph_record
 
 
-class DeclaredGraph(Composable):
+class DeclaredGraph(Composable, Drawn):
     """Filters connected into one pipeline; `Graph` says what the arguments are."""
 
     def __init__(
@@ -168,21 +168,6 @@ class DeclaredGraph(Composable):
         """Return the graph as a tree of text, as `print` shows it."""
         return graph_text(self.topology, self._title())
 
-    def to_svg(self) -> str:
-        """Return the graph as a picture in SVG, without script."""
-        return self._drawing("graph_svg")
-
-    def to_mermaid(self) -> str:
-        """Return the graph as Mermaid text, for a page that draws it."""
-        return self._drawing("mermaid")
-
-    def to_graphviz(self) -> str:
-        """Return the graph in Graphviz' language DOT."""
-        return self._drawing("graphviz")
-
-    def _repr_html_(self) -> str:
-        return self.to_svg()
-
     def __str__(self) -> str:
         """Draw the graph as a tree of text."""
         return self.to_text()
@@ -197,11 +182,8 @@ class DeclaredGraph(Composable):
 
     # Within
 
-    def _drawing(self, form: str) -> str:
-        drawing: str = getattr(require("soma.viz", extra="all"), form)(
-            graph_record(self.topology, self.name)
-        )
-        return drawing
+    def _record(self) -> GraphRecord:
+        return graph_record(self.topology, self.name)
 
     def _title(self) -> str:
         count = len(self.topology.nodes)

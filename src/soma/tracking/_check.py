@@ -4,7 +4,17 @@ from collections.abc import Callable
 from os import PathLike
 from pathlib import Path
 
-from soma.tracking._layout import COMPILE, DIAGNOSTICS, EVENTS, GRAPH, METRICS, MODULES, SINKS
+from soma.tracking._journal_reading import journal_line_of
+from soma.tracking._layout import (
+    COMPILE,
+    DIAGNOSTICS,
+    EVENTS,
+    GRAPH,
+    JOURNAL,
+    METRICS,
+    MODULES,
+    SINKS,
+)
 from soma.tracking._record import RunRecord, diagnostic_of, event_of, point_of
 from soma.tracking._whole_files import read_diagnostics, read_graph, read_modules
 
@@ -28,9 +38,12 @@ def check_run(folder: str | PathLike[str]) -> list[str]:
         problems.append(f"the run did not end: {standing.error}")
     problems += _of_lines(record.dir / METRICS, point_of)
     problems += _of_lines(record.dir / EVENTS, event_of)
-    failed = record.dir / DIAGNOSTICS / SINKS
-    if failed.exists():
-        problems += _of_lines(failed, diagnostic_of)
+    for path, parse in (
+        (record.dir / JOURNAL, journal_line_of),
+        (record.dir / DIAGNOSTICS / SINKS, diagnostic_of),
+    ):
+        if path.exists():
+            problems += _of_lines(path, parse)
     for name, read in (
         (GRAPH, read_graph),
         (MODULES, read_modules),

@@ -8,7 +8,7 @@ since the run began.
 
 from typing import Any, Literal
 
-from msgspec import Raw, Struct
+from msgspec import Struct
 
 from soma.core import Message, Reply, ToolCall
 
@@ -48,6 +48,8 @@ class ToolLine(Struct, frozen=True, tag_field="effect", tag="tool", omit_default
     observation: str
     start: float
     seconds: float
+    value: Any = None  # that a node of the flow gives on, as in a `ValueLine`
+    blob: str | None = None
 
 
 class RouteLine(Struct, frozen=True, tag_field="effect", tag="route"):
@@ -92,7 +94,7 @@ class ValueLine(Struct, frozen=True, tag_field="effect", tag="value", omit_defau
     seconds: float
     shown: str  # for people, shortened
     where: str | None = None  # the file that was read or written
-    value: Raw | None = None  # as JSON, where it is that
+    value: Any = None  # plain JSON, where it is that
     blob: str | None = None  # else the file of the run's directory that holds it
 
 

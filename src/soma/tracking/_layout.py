@@ -6,6 +6,9 @@ graph.json                 nodes and edges
 modules.json               what was executed inside the nodes
 events.jsonl               what happened, a line each: `_lines.py`
 metrics.jsonl              what was logged, a line each
+journal.jsonl              what a flow did outside, a line each: `_journal_lines.py`
+values/                    what a flow's journal names in place of holding it
+lock                       held for the moment in which a run is taken up again
 diagnostics/compile.json   what the compiler found
 diagnostics/sinks.jsonl    which sinks failed
 diagnostics/audit.jsonl    what an audit measured; of the run's second audit: audit-2.jsonl
@@ -23,6 +26,9 @@ GRAPH = "graph.json"
 MODULES = "modules.json"
 EVENTS = "events.jsonl"
 METRICS = "metrics.jsonl"
+JOURNAL = "journal.jsonl"
+VALUES = "values"
+LOCK = "lock"
 DIAGNOSTICS = "diagnostics"
 COMPILE = "compile.json"
 HEALTH = "health.json"

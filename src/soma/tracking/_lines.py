@@ -21,6 +21,12 @@ class BeganLine(Struct, frozen=True, tag_field="event", tag="run_started"):
     time: float
 
 
+class ContinuedLine(Struct, frozen=True, tag_field="event", tag="run_continued"):
+    """The run was taken up again."""
+
+    time: float
+
+
 class NodeLine(Struct, frozen=True, gc=False, tag_field="event", tag="node", omit_defaults=True):
     """A node's turn, at its end."""
 
@@ -66,7 +72,7 @@ class TrainedLine(Struct, frozen=True, tag_field="event", tag="training_finished
     time: float
 
 
-EventLine = BeganLine | NodeLine | StepLine | TrainingLine | EpochLine | TrainedLine
+EventLine = BeganLine | ContinuedLine | NodeLine | StepLine | TrainingLine | EpochLine | TrainedLine
 
 encode = json.Encoder().encode
 decode_metric = json.Decoder(MetricLine).decode

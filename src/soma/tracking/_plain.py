@@ -1,6 +1,6 @@
 """Turns what a user hands over into data that strict JSON holds, whatever it is."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from typing import Any
 
@@ -38,11 +38,15 @@ def plain_tags(tags: Iterable[object]) -> tuple[str, ...]:
     return tuple(_cut(one if isinstance(one, str) else _str(one), _MOST_PARTS) for one in given)
 
 
-def shown(value: object) -> str:
-    """Return the `repr` of anything, shortened and safe to print."""
+def shown(value: object, hidden: Callable[[str], str] = str) -> str:
+    """Return the `repr` of anything, shortened and safe to print.
+
+    Args:
+        hidden: takes out what nobody may see, before half of it would be cut off.
+    """
     try:
         # Cut before it is measured: a `repr` may have millions of characters.
-        text = printable(repr(value)[: 50 * _MOST_SHOWN])
+        text = printable(hidden(repr(value)[: 50 * _MOST_SHOWN]))
     except Exception:
         text = f"<{type(value).__name__}>"
     return shortened(text, _MOST_SHOWN)

@@ -16,9 +16,12 @@ from soma.core import Diagnostic, ModuleFlow
 from soma.errors import UnknownRun
 from soma.files import TEMPORARY, is_folder, parse_json, read_lines
 from soma.tracking._graph_record import GraphRecord
+from soma.tracking._journal_lines import JournalLine
+from soma.tracking._journal_reading import read_journal
 from soma.tracking._layout import (
     DIAGNOSTICS,
     EVENTS,
+    JOURNAL,
     MANIFEST,
     METRICS,
     SINKS,
@@ -142,7 +145,11 @@ class RunRecord:
         ]
 
     def timings(self) -> list[Timing]:
-        """Return the turns of the nodes in the order they ended."""
+        """Return the turns of the nodes in the order they ended.
+
+        A flow that is resumed walks through all its nodes again; turns in which one did no more
+        than find what it had done before are left out.
+        """
         return [
             Timing(
                 node=line.node,
@@ -155,6 +162,10 @@ class RunRecord:
             )
             for line in self._node_lines()
         ]
+
+    def journal(self) -> list[JournalLine]:
+        """Return what a flow did outside, in order; nothing where the run is of no flow."""
+        return _or([], read_journal, self.dir)
 
     def cache_activity(self) -> list[CacheActivity]:
         """Return how often each node was found in the cache, for those that were looked for."""
@@ -176,7 +187,8 @@ class RunRecord:
         lines = (line for line in _lines(self.dir / EVENTS) if b'"node"' in line)
         events = (event for event in map(event_of, lines) if event is not None)
         found = [_or(None, _node_line, event) for event in events]
-        return [line for line in found if line is not None]
+        replays = (self.dir / JOURNAL).exists()
+        return [line for line in found if line is not None and not (replays and line.cached)]
 
     def _columns(self) -> dict[str, Columns]:
         """Return all points by name; they are read again when the file has grown."""

@@ -1,5 +1,6 @@
 """From a declared topology to the record that a run directory keeps of it."""
 
+from collections.abc import Callable
 from inspect import Parameter, signature
 from itertools import islice
 
@@ -12,20 +13,24 @@ _MOST_ARGUMENTS = 50
 _MOST_DOC = 200  # columns
 
 
-def graph_record(topology: Topology, name: str) -> GraphRecord:
-    """Return nodes and edges as data; a module that is built is counted, none is imported."""
+def graph_record(topology: Topology, name: str, hidden: Callable[[str], str] = str) -> GraphRecord:
+    """Return nodes and edges as data; a module that is built is counted, none is imported.
+
+    Args:
+        hidden: takes secrets out of a text.
+    """
     wiring = topology.wiring()
     ordered = dict.fromkeys([*wiring.order, *topology.nodes])  # those of a cycle come last
     return GraphRecord(
         name=text_out(name),
-        nodes=tuple(_node_record(topology.nodes[node]) for node in ordered),
+        nodes=tuple(_node_record(topology.nodes[node], hidden) for node in ordered),
         edges=tuple(
             (source, node) for node in ordered for source in wiring.predecessors.get(node, ())
         ),
     )
 
 
-def _node_record(node: Node) -> NodeRecord:
+def _node_record(node: Node, hidden: Callable[[str], str]) -> NodeRecord:
     filter = node.filter
     counted = _counted(filter) if has_module(filter) else None
     return NodeRecord(
@@ -35,7 +40,7 @@ def _node_record(node: Node) -> NodeRecord:
         has_module=has_module(filter),
         parameters=None if counted is None else counted[0],
         trainable=None if counted is None else counted[1],
-        config=_config(filter),
+        config=_config(filter, hidden),
         doc=_doc(filter),
         target=node.target,
     )
@@ -61,7 +66,7 @@ def _counted(filter: Filter) -> tuple[int, int] | None:
     return sum(size for size, _ in pairs), sum(size for size, asks in pairs if asks)
 
 
-def _config(filter: Filter) -> dict[str, str]:
+def _config(filter: Filter, hidden: Callable[[str], str]) -> dict[str, str]:
     """Return arguments of the constructor and searched attributes by name, each shortened."""
     given = filter._arguments
     try:
@@ -73,7 +78,7 @@ def _config(filter: Filter) -> dict[str, str]:
     except (TypeError, ValueError):  # a class without a signature
         arguments = dict(given.named)
     kept = islice({**arguments, **searched_values(filter)}.items(), _MOST_ARGUMENTS)
-    return {text_out(str(name)): shown(value) for name, value in kept}
+    return {text_out(str(name)): shown(value, hidden) for name, value in kept}
 
 
 def _doc(filter: Filter) -> str:

@@ -38,6 +38,7 @@ from soma.tracking._plain import shown, text_out
 from soma.tracking._points import Manifest
 from soma.tracking._process import ProcessMark
 from soma.tracking._row_file import RowFile, encoded
+from soma.tracking._secrets import Secrets
 from soma.tracking._sink import Sink
 from soma.tracking._status import standing_after, write_status
 
@@ -59,22 +60,28 @@ class Run:
         *,
         durable: bool,
         sinks: Iterable[Sink] = (),
+        secrets: Secrets | None = None,
+        seconds: float = 0.0,
+        counts: Mapping[str, int] | None = None,
     ) -> None:
         self.dir = folder
         self.id = manifest.id
         self.name = manifest.name
         self.manifest = manifest
-        self.began = perf_counter()  # what times in the directory count from
+        self.secrets = secrets or Secrets()
+        # What times in the directory count from, on the clock of this process.
+        self.began = perf_counter() - seconds
         self._process = process
         self._metrics = Appender(str(folder / METRICS), durable=durable)
         self._events = Appender(str(folder / EVENTS), durable=durable)
-        self._counts: dict[str, count[int]] = {}
+        self._counts = {name: count(first) for name, first in (counts or {}).items()}
         self._last_calls: list[Callable[[], None]] = []
         self._failure: Exception | None = None
         self._ended = False
         self._interrupting: tuple[type[Exception], ...] = ()
         self._heartbeat = Heartbeat(folder / STATUS)
-        self.write(BeganLine(time=0.0))
+        if not seconds:
+            self.write(BeganLine(time=0.0))
         self._feeds = [Feed(sink, folder, manifest) for sink in sinks]
 
     def log(self, name: str, value: object, step: int | None = None) -> None:
@@ -101,7 +108,7 @@ class Run:
         number = as_number(value, name)
         counts = self._counts
         at = next(counts.setdefault(name, count())) if step is None else as_step(step, name)
-        time = perf_counter() - self.began
+        time = self.seconds()
         self.write(MetricLine(name=text_out(name), step=at, value=number_out(number), time=time))
         if self._failure is not None:
             failure, self._failure = self._failure, None
@@ -114,7 +121,7 @@ class Run:
         """
         file = self._metrics if type(line) is MetricLine else self._events
         try:
-            file.append(encoded(line))
+            file.append(encoded(self._hidden(line)))
         except (OSError, ValueError) as error:
             if self._failure is None:
                 name = METRICS if file is self._metrics else EVENTS
@@ -128,11 +135,11 @@ class Run:
 
     def record_graph(self, record: GraphRecord) -> None:
         """Keep nodes and edges, in place of those kept before."""
-        _write_whole(self.dir / GRAPH, {"format": FORMAT, **to_builtins(record)})
+        self._write_whole(self.dir / GRAPH, {"format": FORMAT, **to_builtins(record)})
 
     def record_modules(self, flows: Iterable[ModuleFlow]) -> None:
         """Keep what was executed inside the nodes, in place of what was kept before."""
-        _write_whole(self.dir / MODULES, {"format": FORMAT, "modules": list(flows)})
+        self._write_whole(self.dir / MODULES, {"format": FORMAT, "modules": list(flows)})
 
     def record_diagnostics(self, diagnostics: Iterable[Diagnostic]) -> None:
         """Keep what the compiler found, in place of what was kept before."""
@@ -142,7 +149,7 @@ class Run:
         except OSError as error:
             raise not_written(folder, error) from error
         found = {"format": FORMAT, "diagnostics": list(diagnostics)}
-        _write_whole(folder / COMPILE, found)
+        self._write_whole(folder / COMPILE, found)
 
     def diagnostics_file(self, name: str) -> RowFile:
         """Begin a file of lines beside the diagnostics: `name`, or `name-2` where that is taken."""
@@ -160,7 +167,7 @@ class Run:
 
     def write_diagnostics(self, name: str, value: Mapping[str, object]) -> None:
         """Keep a mapping beside the diagnostics as a whole file, in place of one kept before."""
-        _write_whole(self.dir / DIAGNOSTICS / name, {"format": FORMAT, **numbers_out(value)})
+        self._write_whole(self.dir / DIAGNOSTICS / name, {"format": FORMAT, **numbers_out(value)})
 
     def at_end(self, call: Callable[[], None]) -> None:
         """Call `call` at the end of the run; its error hides no other one."""
@@ -190,7 +197,8 @@ class Run:
         self._heartbeat.stop()
         for file in (self._metrics, self._events):
             troubles += _caught(lambda file=file: file.close(durable=True))  # type: ignore[misc]
-        standing = standing_after(error or (troubles[0] if troubles else None), self._interrupting)
+        ended_with = error or (troubles[0] if troubles else None)
+        standing = standing_after(ended_with, self._interrupting, self.secrets.text)
         try:
             write_status(self.dir, self._process, self.manifest.created_at, standing)
         except OSError as refusal:
@@ -205,6 +213,10 @@ class Run:
             if trouble is not error and error is not None:
                 with suppress(Exception):  # an error that takes no notes is raised all the same
                     error.add_note(f"the run `{self.id}` is not whole: {trouble}")
+
+    def seconds(self) -> float:
+        """Return the time of now, as times in the directory count."""
+        return perf_counter() - self.began
 
     def __enter__(self) -> Self:
         return self
@@ -221,17 +233,19 @@ class Run:
         """Name the run and where it is."""
         return f"<Run {self.id} in {self.dir}>"
 
+    def _hidden(self, value: object) -> object:
+        return self.secrets.hide(to_builtins(value)) if self.secrets else value
+
+    def _write_whole(self, path: Path, value: object) -> None:
+        try:
+            write_json(path, self._hidden(value))
+        except OSError as error:
+            raise not_written(path, error) from error
+
 
 def write_json(path: Path, value: object) -> None:
     """Keep a value as a whole file."""
     write_atomically(str(path), [encoded(value)])
-
-
-def _write_whole(path: Path, value: object) -> None:
-    try:
-        write_json(path, value)
-    except OSError as error:
-        raise not_written(path, error) from error
 
 
 def _caught(call: Callable[[], None]) -> list[Exception]:

@@ -5,6 +5,7 @@ long as the file was touched of late.
 """
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -114,10 +115,12 @@ def newer(found: object) -> str | None:
 
 
 def standing_after(
-    error: BaseException | None, interrupting: tuple[type[Exception], ...] = ()
+    error: BaseException | None,
+    interrupting: tuple[type[Exception], ...] = (),
+    hidden: Callable[[str], str] = str,
 ) -> Standing:
     """Return how a run stands that has just ended; some kinds of errors may only stop a run."""
-    told = None if error is None else _told(error)
+    told = None if error is None else _told(error, hidden)
     return Standing(_state_after(error, interrupting), told, time.time())
 
 
@@ -129,10 +132,10 @@ def _state_after(error: BaseException | None, interrupting: tuple[type[Exception
     return "failed" if is_failure else "interrupted"
 
 
-def _told(error: BaseException) -> str:
+def _told(error: BaseException, hidden: Callable[[str], str]) -> str:
     name = type(error).__name__
     try:
         message = str(error)
     except Exception:  # its own `__str__` fails
         message = ""
-    return text_out(f"{name}: {message}"[:_MOST_ERROR] if message else name)
+    return text_out(hidden(f"{name}: {message}")[:_MOST_ERROR] if message else name)

@@ -18,6 +18,7 @@ from soma.tracking._plain import plain, plain_tags, shown, text_out
 from soma.tracking._points import Manifest
 from soma.tracking._process import ProcessMark
 from soma.tracking._run import Run, not_written, write_json
+from soma.tracking._secrets import Secrets
 from soma.tracking._sink import Sink
 from soma.tracking._status import Standing, write_status
 
@@ -33,6 +34,7 @@ def track_run(
     root: str | PathLike[str] = ".soma",
     durable: bool = False,
     sinks: Iterable[Sink] = (),
+    secrets: Iterable[str] = (),
 ) -> Run:
     """Keep what is logged inside a `with` in a directory below `<root>/runs`.
 
@@ -50,6 +52,7 @@ def track_run(
         params: what the run was started with; a value that is not JSON is kept as its `repr`.
         durable: bring each line to the disk before `log` returns, so that it survives a power cut.
         sinks: take the run to other tools while it goes on; one that fails is left with a warning.
+        secrets: texts that no file of the directory may hold; `***` stands there in their place.
 
     Raises:
         RunNotWritten: the directory cannot be made.
@@ -63,8 +66,9 @@ def track_run(
             "such as `vars(arguments)`."
         )
     to_feed = _checked_sinks(sinks)
-    plain_params = plain({} if params is None else params)
-    kept_tags = plain_tags(tags)
+    hidden = Secrets(secrets)
+    plain_params = hidden.hide(plain(hidden.hide({} if params is None else params)))
+    kept_tags = hidden.hide(plain_tags(tags))
     folder = runs_folder(os.fspath(root)).absolute()
     try:
         directory = _new_directory(folder)
@@ -72,16 +76,16 @@ def track_run(
         surroundings = {**environment(), "host": process.host, "pid": process.pid}
         manifest = Manifest(
             id=directory.name,
-            name=text_out(name)[:_LONGEST_TITLE],
-            kind=text_out(kind)[:_LONGEST_TITLE],
+            name=hidden.text(text_out(name))[:_LONGEST_TITLE],
+            kind=hidden.text(text_out(kind))[:_LONGEST_TITLE],
             tags=kept_tags,
             params=plain_params if isinstance(plain_params, dict) else {"params": plain_params},
             created_at=now,
-            environment=surroundings,
+            environment=hidden.hide(surroundings),
         )
         write_status(directory, process, now, Standing("running"))
         write_json(directory / MANIFEST, {"format": FORMAT, **to_builtins(manifest)})
-        return Run(directory, manifest, process, durable=durable, sinks=to_feed)
+        return Run(directory, manifest, process, durable=durable, sinks=to_feed, secrets=hidden)
     except OSError as error:
         raise not_written(folder, error) from error
 

@@ -5,6 +5,7 @@
 """
 
 from soma.viz._chart import Axis, Block, Blocks, Cells, Chart, Panel, Remark, Series
+from soma.viz._conversation import ConversationEntry
 from soma.viz._durations import duration
 from soma.viz._figure import Figure
 from soma.viz._flow_picture import flow_svg
@@ -15,6 +16,7 @@ from soma.viz._mermaid import mermaid
 from soma.viz._node_timings import NodeTiming
 from soma.viz._run_view import RunView
 from soma.viz._runs import RunList, RunRow, run_row, runs
+from soma.viz._usage import NodeUsage
 from soma.viz._verdict_data import verdict_data
 from soma.viz._when import moment
 
@@ -24,10 +26,12 @@ __all__ = [
     "Blocks",
     "Cells",
     "Chart",
+    "ConversationEntry",
     "Figure",
     "HealthChange",
     "NodeNote",
     "NodeTiming",
+    "NodeUsage",
     "Panel",
     "Remark",
     "RunList",

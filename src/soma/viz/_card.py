@@ -9,6 +9,7 @@ from soma.tracking import RunRecord
 from soma.viz._durations import duration
 from soma.viz._graph_picture import NodeNote, graph_svg
 from soma.viz._templates import drawn, filled
+from soma.viz._usage import LOGGED, FlowUsage, recorded_usage
 from soma.viz._when import length, moment
 
 _MOST_METRICS = 8
@@ -33,7 +34,12 @@ class Last(NamedTuple):
 def card_html(record: RunRecord, notes: Mapping[NodeId, NodeNote]) -> str:
     """Return a run as a piece of HTML without script."""
     graph, manifest, standing = record.graph(), record.manifest, record.standing()
-    names = record.metric_names()
+    flow = recorded_usage(record)
+    names = [
+        name
+        for name in record.metric_names()
+        if flow is None or name.partition("/")[0] not in LOGGED  # tiles and nodes tell of these
+    ]
     return filled(
         "card.html.jinja",
         name=printable(record.name),
@@ -45,15 +51,17 @@ def card_html(record: RunRecord, notes: Mapping[NodeId, NodeNote]) -> str:
         more_tags=max(0, len(manifest.tags) - _MOST_TAGS),
         started=moment(manifest.created_at),
         length=length(record, standing),
-        tiles=_tiles(record),
+        tiles=_tiles(record, flow),
         metrics=[_last(record, name) for name in names[:_MOST_METRICS]],
         more_metrics=max(0, len(names) - _MOST_METRICS),
         picture=drawn(graph_svg(graph, notes)) if graph is not None else "",
     )
 
 
-def _tiles(record: RunRecord) -> list[Tile]:
+def _tiles(record: RunRecord, flow: FlowUsage | None) -> list[Tile]:
     """Return what the nodes did; nothing where none ran."""
+    if flow is not None:
+        return [Tile(name, value) for name, value in flow.told().items()]
     timings = record.timings()
     if not timings:
         return []

@@ -1,14 +1,15 @@
 """The picture of a graph: what each node is, and what happened to it in a run."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from soma.core import NodeId
-from soma.draw import Arrow, Badge, Box, Diagram, Ink, Sample, amount, counted, diagram_picture, svg
+from soma.draw import Badge, Box, Diagram, Ink, Sample, amount, counted, diagram_picture, svg
 from soma.health import NEUTRAL
 from soma.tracking import GraphRecord, NodeRecord
 from soma.viz._durations import duration
+from soma.viz._flow_nodes import Within, frames, kind_badge, nesting, routes_said, ways_in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,9 +21,13 @@ class NodeNote:
     status: Literal["ran", "failed", "not run"] | None = None
     flags: tuple[str, ...] = ()  # `VANISHING`, the worst first
     why: str = ""  # a sentence or more, for the tooltip
+    turns: str = ""  # of a model, and its tokens
+    routes: Mapping[str, int] = field(default_factory=dict)  # of a condition, by label
+    waits: bool = False  # for a person
 
 
 UNNOTED = NodeNote()
+_FAULT = "▲"
 
 
 def graph_svg(record: GraphRecord, notes: Mapping[NodeId, NodeNote] | None = None) -> str:
@@ -32,14 +37,17 @@ def graph_svg(record: GraphRecord, notes: Mapping[NodeId, NodeNote] | None = Non
 
 def graph_diagram(record: GraphRecord, notes: Mapping[NodeId, NodeNote]) -> Diagram:
     """Return a graph as boxes and arrows; the key of a box is the id of its node."""
-    nodes = [(node, notes.get(node.id, UNNOTED)) for node in record.nodes]
-    boxes = tuple(_box(node, note) for node, note in nodes)
-    arrows = tuple(Arrow(source=source, target=target) for source, target in record.edges)
+    places = nesting(record)
+    boxes = tuple(
+        _box(node, notes.get(node.id, UNNOTED), places.get(node.id)) for node in record.nodes
+    )
+    routes = {node: note.routes for node, note in notes.items()}
     return Diagram(
         title=record.name,
         subtitle=_subtitle(record, notes),
         boxes=boxes,
-        arrows=arrows,
+        arrows=tuple(ways_in(record, places, routes)),
+        groups=tuple(frames(places)),
         legend=tuple(_legend(record, boxes)),
     )
 
@@ -58,6 +66,8 @@ def badges(note: NodeNote, *, frozen: bool) -> tuple[Badge, ...]:
         found.append(Badge(text="✕ failed", ink="bad"))
     if note.status == "not run":
         found.append(Badge(text="○ not run", ink="muted"))
+    if note.waits:
+        found.append(Badge(text="■ waits for an answer", ink="warning"))
     found += map(flag_badge, note.flags)
     if note.cached == "hit":
         found.append(Badge(text="● from cache", ink="cached"))
@@ -72,13 +82,13 @@ def outline(note: NodeNote, otherwise: Ink) -> Ink:
     """Return the ink of a box's border: that of the worst that is known of it."""
     if note.status == "failed":
         return "bad"
-    return "warning" if any(map(_is_fault, note.flags)) else otherwise
+    return "warning" if note.waits or any(map(_is_fault, note.flags)) else otherwise
 
 
 def flag_badge(flag: str) -> Badge:
     """Return a flag of health as a word with a sign; what was not observed is no fault."""
     if _is_fault(flag):
-        return Badge(text=f"▲ {flag}", ink="warning")
+        return Badge(text=f"{_FAULT} {flag}", ink="warning")
     return Badge(text=f"? {flag}", ink="muted")
 
 
@@ -86,21 +96,31 @@ def _is_fault(flag: str) -> bool:
     return flag.partition("(")[0] not in NEUTRAL
 
 
-def _box(node: NodeRecord, note: NodeNote) -> Box:
+def _box(node: NodeRecord, note: NodeNote, place: Within | None) -> Box:
     parameters, trainable = node.parameters or 0, node.trainable or 0
     measured = [weights(parameters, trainable)] if parameters else []
+    measured += [note.turns] if note.turns else []
     if note.seconds is not None:
         measured.append(duration(note.seconds))
     there = () if node.target is None else (Badge(text=f"⇄ on {node.target}", ink="muted"),)
-    lines = [f"{node.class_name} · {node.kind}", *([" · ".join(measured)] if measured else [])]
+    kind = kind_badge(node.kind)
+    said = f"{node.class_name} · {node.kind}"
+    if kind is not None:  # a class of one's own has a name of its own
+        said = "" if node.class_name.lower() == node.kind else node.class_name
+    lines = [said, " · ".join(measured), routes_said(note.routes)]
     return Box(
         key=node.id,
-        title=node.id,
-        lines=tuple(lines),
-        badges=(*badges(note, frozen=parameters > 0 and not trainable), *there),
+        title=node.id if place is None else place.short(node.id),
+        lines=tuple(filter(None, lines)),
+        badges=(
+            *([] if kind is None else [kind]),
+            *badges(note, frozen=parameters > 0 and not trainable),
+            *there,
+        ),
         stroke=outline(note, "accent" if node.has_module or node.kind == "trainable" else "line"),
         dashed=note.status == "not run",
         tooltip="\n".join(_told(node, note)),
+        group=None if place is None else place.key,
     )
 
 
@@ -137,7 +157,7 @@ def _legend(record: GraphRecord, boxes: tuple[Box, ...]) -> Iterator[Sample]:
     strokes = {box.stroke for box in boxes}
     if "accent" in strokes:
         yield Sample(text="learns from data", ink="accent")
-    if "warning" in strokes:
+    if any(badge.text.startswith(_FAULT) for box in boxes for badge in box.badges):
         yield Sample(text="health flag", ink="warning")
     if "bad" in strokes:
         yield Sample(text="failed", ink="bad")

@@ -4,9 +4,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 from soma.core import NodeId
+from soma.draw import counted
 from soma.tracking import CacheActivity, RunRecord
+from soma.viz._conversation import conversation
 from soma.viz._graph_picture import NodeNote
 from soma.viz._node_timings import node_timings
+from soma.viz._usage import NodeUsage, node_usage
 
 Flags = Iterable[Mapping[str, Any]]
 
@@ -20,25 +23,46 @@ def graph_notes(record: RunRecord, flags: Flags) -> dict[NodeId, NodeNote]:
     timings = {one.node: one for one in node_timings(turns)}
     errors = {one.node: one.error for one in turns if one.failed}
     activity = {one.node: one for one in record.cache_activity()}
+    said = conversation(record.journal())
+    usage = {one.node: one for one in node_usage(said)}
+    waiting = {one.node for one in said if one.outcome == "open"}
     given = [*flags]
     flagged, why = _by_node(given), _why(given)
     notes = {}
     for node in (one.id for one in graph.nodes):
         timing, looked = timings.get(node), activity.get(node)
         status: Literal["ran", "failed", "not run"] | None = "ran"
-        if timing is None:  # a run that recorded no turn at all says nothing about a node
-            status = "not run" if timings else None
+        if timing is None and not _has_begun(node, usage):
+            # A run that recorded no turn at all says nothing about a node.
+            status = "not run" if timings or usage else None
+        elif timing is None:
+            status = "ran"
         elif timing.failed:
             status = "failed"
-        said = [errors.get(node), None if looked is None else looked.why, why.get(node)]
+        reasons = [errors.get(node), None if looked is None else looked.why, why.get(node)]
         notes[node] = NodeNote(
             seconds=None if timing is None else timing.seconds,
             cached=None if looked is None else _cached(looked),
             status=status,
             flags=flagged.get(node, ()),
-            why="\n".join(filter(None, said)),
+            why="\n".join(filter(None, reasons)),
+            turns=_turns(usage.get(node)),
+            routes=usage[node].routes if node in usage else {},
+            waits=node in waiting,
         )
     return notes
+
+
+def _has_begun(node: NodeId, usage: Iterable[NodeId]) -> bool:
+    """Whether a node of a flow did something, or one inside of it; a turn is told at its end."""
+    return any(f"{one}.".startswith(f"{node}.") for one in usage)
+
+
+def _turns(used: NodeUsage | None) -> str:
+    if used is None or not used.turns:
+        return ""
+    tokens = f" · {counted(used.usage.tokens, 'token')}" if used.usage.tokens else ""
+    return f"{counted(used.turns, 'turn')}{tokens}"
 
 
 def flow_notes(node: NodeId, flags: Flags) -> dict[str, NodeNote]:

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from soma.core import ModuleFlow, NodeId
 from soma.draw import printable
-from soma.tracking import GraphRecord
+from soma.tracking import GraphRecord, NodeRecord
 from soma.viz._durations import duration
+from soma.viz._flow_nodes import kind_badge, routes_said
 from soma.viz._graph_picture import UNNOTED, NodeNote
 
 _SAID = {"hit": "from the cache", "mixed": "partly from the cache"}
@@ -17,7 +18,7 @@ def record_text(record: GraphRecord, notes: Mapping[NodeId, NodeNote]) -> str:
     lines = [printable(record.name)]
     for node in record.nodes:
         said = ", ".join(_said(notes.get(node.id, UNNOTED)))
-        line = f"{node.id} ({node.class_name}){reads.get(node.id, '')}  {said}"
+        line = f"{node.id} ({_called(node)}){reads.get(node.id, '')}  {said}"
         lines.append(f"  {printable(line).rstrip()}")
     return "\n".join(lines)
 
@@ -45,9 +46,23 @@ def _reads(edges: Iterable[tuple[str, str]]) -> dict[str, str]:
     return {target: f" ← {', '.join(sources)}" for target, sources in inputs.items()}
 
 
+def _called(node: NodeRecord) -> str:
+    """Return a node's class, and of a class of one's own in a flow what kind of node it is."""
+    kind = node.kind if kind_badge(node.kind) is not None else ""
+    return (
+        node.class_name if kind in ("", node.class_name.lower()) else f"{node.class_name}, {kind}"
+    )
+
+
 def _said(note: NodeNote) -> Iterator[str]:
     if note.status in ("failed", "not run"):
         yield note.status
+    if note.waits:
+        yield "waits for an answer"
+    if note.turns:
+        yield note.turns
+    if note.routes:
+        yield routes_said(note.routes)
     if note.seconds is not None:
         yield duration(note.seconds)
     if note.cached in _SAID:

@@ -11,6 +11,7 @@ from soma.errors import NotRecorded, did_you_mean, listing
 from soma.health import AuditReport, HealthRecord, Measurements, Thresholds, UnitId
 from soma.tracking import CacheActivity, GraphRecord, Manifest, RunRecord, State
 from soma.viz._card import card_html
+from soma.viz._conversation import ConversationEntry, conversation
 from soma.viz._figure import Figure
 from soma.viz._flow_picture import flow_svg
 from soma.viz._frame import frame_of
@@ -20,6 +21,7 @@ from soma.viz._mermaid import mermaid
 from soma.viz._node_timings import NodeTiming, node_timings
 from soma.viz._notes import flow_notes, graph_notes
 from soma.viz._record_text import flow_text, record_text
+from soma.viz._usage import NodeUsage, node_usage
 from soma.viz.figures import (
     audit_chart,
     audit_info,
@@ -123,6 +125,14 @@ class RunView:
     def cache_activity(self) -> list[CacheActivity]:
         """Return how often each node was found in the cache, and why it ran."""
         return self._record.cache_activity()
+
+    def conversation(self) -> list[ConversationEntry]:
+        """Return what was said and done in a flow, in order; nothing of a run of another kind."""
+        return conversation(self._record.journal())
+
+    def node_usage(self) -> list[NodeUsage]:
+        """Return turns, tokens, calls of tools and routes of each node of a flow."""
+        return node_usage(self.conversation())
 
     def health_flags(self) -> list[dict[str, Any]]:
         """Return what an audit has flagged, by node: mappings with `node_id`, `flag` and more.

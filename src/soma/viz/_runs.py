@@ -8,6 +8,7 @@ from soma.draw import printable, shortened
 from soma.tracking import RunRecord, State, run_records
 from soma.viz._run_view import RunView
 from soma.viz._templates import SIGNS, filled
+from soma.viz._usage import recorded_usage
 from soma.viz._when import length, moment
 from soma.viz.report import runs_html
 
@@ -29,14 +30,16 @@ class RunRow(NamedTuple):
 
 def run_row(record: RunRecord) -> RunRow:
     """Return what a list says of a run, safe to print."""
-    standing, manifest = record.standing(), record.manifest
+    standing, manifest, flow = record.standing(), record.manifest, recorded_usage(record)
+    told = {} if flow is None else flow.told()
+    used = {name.replace(" ", "_"): count for name, count in told.items()}
     return RunRow(
         standing.state,
         printable(manifest.name),
         printable(manifest.kind),
         moment(manifest.created_at),
         length(record, standing),
-        _params(manifest.params),
+        _params(used | manifest.params),
         printable(record.id),
     )
 

@@ -9,6 +9,7 @@ from soma.draw import Ink
 from soma.tracking import RunRecord, Timing
 from soma.viz._chart import Axis, Block, Blocks, Chart, Panel, Style
 from soma.viz._durations import duration
+from soma.viz.figures._flow_turns import flow_turns
 
 MOST = 1500  # bars
 _TIMES = "\N{MULTIPLICATION SIGN}"
@@ -18,6 +19,8 @@ _INKS: dict[str, Ink] = {
     "fit": "series1",
     "forward": "series2",
     "train": "series3",
+    "model": "series1",
+    "tool": "series4",
 }
 
 
@@ -51,11 +54,21 @@ class GanttInfo(NamedTuple):
 
 def gantt_info(record: RunRecord) -> GanttInfo:
     """Return the bars of a run; close turns are joined until there are at most `MOST` bars."""
-    timings = record.timings()
+    flow = flow_turns(record.journal())
+    told = {one.node for one in flow.timings}  # by what they did in their turns
+    turns = [one for one in record.timings() if one.node not in told or one.failed]
+    timings = [*turns, *flow.timings]
     graph = record.graph()
     known = {} if graph is None else {node.id: node.target for node in graph.nodes}
     by_start = sorted(timings, key=lambda one: one.start)
-    ran = [*dict.fromkeys([*known, *(one.node for one in by_start)])] if timings else []
+    nodes = dict.fromkeys([*known, *(one.node for one in by_start)]) if timings else {}
+    below = {lane for lanes in flow.lanes.values() for lane in lanes} - {*known}
+    ran = [
+        lane
+        for node in nodes
+        if node not in below
+        for lane in dict.fromkeys([node, *flow.lanes.get(node, ())])
+    ]
     labels = [f"{one} on {known[one]}" if known.get(one) else one for one in ran]
     bars = tuple(_joined(by_start))
     return GanttInfo(record.name, tuple(ran), tuple(labels), bars, len(timings))

@@ -10,6 +10,7 @@ from soma.errors import NotRecorded, did_you_mean, listing
 from soma.tracking import RunRecord
 from soma.viz._chart import Axis, Chart, Panel, Series
 from soma.viz._thinned import thinned
+from soma.viz._usage import LOGGED
 
 _DECADES = 3  # a positive metric that spans more is drawn on a log scale
 
@@ -117,7 +118,10 @@ def _remark(curve: Curve, alone: bool) -> str:
 
 
 def _family(name: str) -> str:
-    """Return a metric's name without what tells training from validation."""
+    """Return a metric's name without what tells training from validation, or nodes of a flow."""
+    head, slash, _ = name.partition("/")
+    if slash and head in LOGGED:
+        return head
     joints = _JOINTS.findall(name)
     words = zip(_JOINTS.split(name), ["", *joints], strict=True)
     kept = [(joint, word) for word, joint in words if word.lower() not in _SPLITS]

@@ -12,6 +12,7 @@ from msgspec import to_builtins
 
 from soma.health import AuditReport, Measurements
 from soma.tracking import numbers_out
+from soma.viz._conversation import ConversationEntry
 from soma.viz._verdict_data import verdict_data
 from soma.viz.figures import Curve
 from soma.viz.report._facts import Facts
@@ -45,6 +46,8 @@ def report_data(facts: Facts, left_out: Iterable[str]) -> dict[str, Any]:
         "metrics": {
             curve.name: curve_data(curve) for group in facts.curves.groups for curve in group.curves
         },
+        "conversation": [*map(entry_data, facts.told.entries)],
+        "usage": to_builtins(facts.usage),
         "diagnostics": to_builtins(facts.diagnostics),
         "health": [dict(flag) for flag in facts.flags],
         "audit": None if facts.verdict is None else _audit(facts.verdict, facts.measured),
@@ -64,6 +67,29 @@ def _audit(verdict: AuditReport, measured: Measurements | None) -> dict[str, Any
         "measured_whole": len(whole),
         "notes": [] if measured is None else list(measured.notes),
     }
+
+
+def entry_data(entry: ConversationEntry) -> dict[str, Any]:
+    """Return an entry of a conversation, without what there is nothing to say of."""
+    known: dict[str, Any] = {
+        "kind": entry.kind,
+        "at": entry.at,
+        "node": entry.node,
+        "turn": entry.turn,
+        "who": entry.who,
+        "text": entry.text,
+        "outcome": entry.outcome,
+        "problem": entry.problem,
+        "calls": to_builtins(entry.calls),
+        "call": to_builtins(entry.call),
+        "labels": [*entry.labels],
+        "where": entry.where,
+        "tokens": [entry.usage.input_tokens, entry.usage.output_tokens],
+        "start": _rounded(entry.start),
+        "seconds": None if entry.seconds is None else _rounded(entry.seconds),
+    }
+    spare: tuple[Any, ...] = (None, "", [], [0, 0])
+    return {name: value for name, value in known.items() if value not in spare}
 
 
 def curve_data(curve: Curve) -> dict[str, Any]:

@@ -15,11 +15,14 @@ from soma.tracking import (
     Standing,
     Timing,
 )
+from soma.viz._conversation import conversation
 from soma.viz._graph_picture import NodeNote
 from soma.viz._node_timings import NodeTiming, node_timings
 from soma.viz._notes import graph_notes
+from soma.viz._usage import NodeUsage, node_usage
 from soma.viz.figures import GanttInfo, MetricsInfo, gantt_info
 from soma.viz.report._curves import report_curves
+from soma.viz.report._told import Told, told
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +46,8 @@ class Facts:
     verdict: AuditReport | None
     curves: MetricsInfo
     gantt: GanttInfo
+    told: Told  # the conversation of a flow
+    usage: tuple[NodeUsage, ...]  # of the nodes of a flow
     happened: Counter[str]  # how many events there are of each kind
 
     @property
@@ -61,6 +66,7 @@ def facts_of(record: RunRecord, health: HealthRecord) -> Facts:
     flagged = tuple(health.flags())
     measured = health.readable()
     turns = tuple(record.timings())
+    said = conversation(record.journal())
     return Facts(
         id=record.id,
         made_at=time.time(),
@@ -79,5 +85,7 @@ def facts_of(record: RunRecord, health: HealthRecord) -> Facts:
         verdict=None if measured is None else health.report(),
         curves=report_curves(record),
         gantt=gantt_info(record),
+        told=told(said),
+        usage=tuple(node_usage(said)),
         happened=Counter(event["event"] for event in record.events()),
     )

@@ -8,6 +8,7 @@ from markupsafe import Markup
 from soma.draw import shortened
 from soma.viz._durations import duration
 from soma.viz._node_timings import steps_timed
+from soma.viz._usage import flow_usage
 from soma.viz._when import moment
 from soma.viz.figures import faults_of
 from soma.viz.report._facts import Facts
@@ -40,7 +41,7 @@ def head(facts: Facts) -> Markup:
         "head.jinja",
         name=manifest.name,
         state=standing.state,
-        said=_SAID.get(standing.state, ""),
+        said=_said(facts),
         error=standing.error,
         kind=manifest.kind,
         tags=manifest.tags[:_MOST_TAGS],
@@ -57,18 +58,30 @@ def head(facts: Facts) -> Markup:
     )
 
 
+def _said(facts: Facts) -> str:
+    waits = any(entry.outcome == "open" for entry in facts.told.entries)
+    if waits and facts.standing.state == "interrupted":
+        return "The run stands still until a person answers."
+    return _SAID.get(facts.standing.state, "")
+
+
 def tiles(facts: Facts) -> list[Tile]:
     """Return the numbers at a glance; those of the nodes only where any ran."""
     found = []
+    flow = flow_usage(facts.usage)
     if facts.turns:
-        failures = sum(turn.failed for turn in facts.turns)
+        found.append(Tile("node time", duration(sum(turn.seconds for turn in facts.turns))))
+    if flow is not None:
+        found += [Tile(name, value) for name, value in flow.told().items()]
+    elif facts.turns:
         found += [
-            Tile("node time", duration(sum(turn.seconds for turn in facts.turns))),
             Tile("turns", f"{len(facts.turns):,}"),
             Tile("cache hits", f"{sum(one.hits for one in facts.activity.values()):,}"),
             Tile("cache misses", f"{sum(one.misses for one in facts.activity.values()):,}"),
-            Tile("failures", f"{failures:,}", "bad" if failures else "text"),
         ]
+    if facts.turns:
+        failures = sum(turn.failed for turn in facts.turns)
+        found.append(Tile("failures", f"{failures:,}", "bad" if failures else "text"))
     if facts.verdict is not None:
         wrong = len(faults_of(facts.verdict))
         found.append(Tile("health findings", f"{wrong:,}", "warning" if wrong else "good"))

@@ -5,6 +5,7 @@ nothing to tell, a template, and a line in `SECTIONS`.
 """
 
 from soma.viz.report.sections._channels import channel_charts, channels_section
+from soma.viz.report.sections._conversation import conversation_section
 from soma.viz.report.sections._diagnostics import diagnostics_section
 from soma.viz.report.sections._graph import graph_section
 from soma.viz.report.sections._health import health_charts, health_section
@@ -13,12 +14,14 @@ from soma.viz.report.sections._metrics import metrics_charts, metrics_section
 from soma.viz.report.sections._module_flow import module_flow_charts, module_flow_section
 from soma.viz.report.sections._surroundings import surroundings_section
 from soma.viz.report.sections._timeline import timeline_charts, timeline_section
+from soma.viz.report.sections._usage import usage_section
 
 __all__ = [
     "CHARTS",
     "SECTIONS",
     "channel_charts",
     "channels_section",
+    "conversation_section",
     "diagnostics_section",
     "graph_section",
     "health_charts",
@@ -31,10 +34,13 @@ __all__ = [
     "surroundings_section",
     "timeline_charts",
     "timeline_section",
+    "usage_section",
 ]
 
 SECTIONS = (
     graph_section,
+    conversation_section,
+    usage_section,
     health_section,
     inside_section,
     module_flow_section,

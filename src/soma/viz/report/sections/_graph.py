@@ -6,6 +6,7 @@ from typing import NamedTuple
 from soma.draw import Badge
 from soma.tracking import NodeRecord
 from soma.viz._durations import duration
+from soma.viz._flow_nodes import routes_said
 from soma.viz._graph_picture import UNNOTED, badges, graph_svg
 from soma.viz.report._facts import Facts
 from soma.viz.report._fill import fill, picture
@@ -90,6 +91,11 @@ def _facts(node: NodeRecord, facts: Facts) -> Iterator[Fact]:
         yield Fact("seconds", f"{duration(timing.seconds)} in all")
         if timing.calls > 1:
             yield Fact("", f"{duration(timing.mean)} a call, {duration(timing.longest)} at most")
+    note = facts.notes.get(node.id, UNNOTED)
+    if note.turns:
+        yield Fact("model", note.turns)
+    if note.routes:
+        yield Fact("routes", routes_said(note.routes))
     if looked is not None:
         yield Fact("cached", f"{looked.hits:,} of {looked.hits + looked.misses:,} look-ups")
         if looked.why:

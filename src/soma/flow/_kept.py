@@ -1,0 +1,107 @@
+"""Values in a journal: JSON in its line, all else as a file beside it, and back."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from msgspec import json
+
+from soma.cache import Undigestible, Unencodable, combine, decode_blob, decode_inline, encode
+from soma.cache import digest as digest_of
+from soma.errors import InvalidOutput
+from soma.files import below, make_folder, parse_json, write_atomically
+from soma.tracking import VALUES
+
+_MOST_INLINE = 64 << 10  # bytes of JSON in a line
+_MOST_DEPTH = 50
+_EXACT = 2**53  # integers beyond are not exact in every reader of JSON
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A value as a line holds it: as JSON, or as the name of a file of the run's directory."""
+
+    value: Any
+    blob: str | None
+
+
+def keep(value: object, folder: Path, at: str) -> Kept:
+    """Return a value as a line of a journal holds it; a large one, or an array, is written.
+
+    Args:
+        folder: of the run.
+        at: where in the run the value comes from, which no other value does.
+
+    Raises:
+        InvalidOutput: it is of a class that cannot be written.
+    """
+    if _is_json(value, _MOST_DEPTH):
+        text = json.encode(value)
+        if len(text) <= _MOST_INLINE:
+            return Kept(value, None)
+        return Kept(None, _written(folder, at, "json", [text]))
+    try:
+        encoded = encode(value)
+    except Unencodable as error:
+        raise InvalidOutput(
+            f"`{at}` gave a value that cannot be kept: {error}. Give plain data, arrays or "
+            "tensors, or register a codec with `soma.cache.register_codec`."
+        ) from error
+    if encoded.inline is not None:
+        return Kept(None, _written(folder, at, "soma.json", [encoded.inline]))
+    assert encoded.blob is not None
+    return Kept(None, _written(folder, at, "safetensors", encoded.blob))
+
+
+def restore(kept: Kept, folder: Path) -> object:
+    """Return the value that `keep` was given.
+
+    Raises:
+        OSError: its file cannot be read.
+        ValueError: its file is no value.
+    """
+    if kept.blob is None:
+        return kept.value
+    data = below(folder, kept.blob).read_bytes()
+    if kept.blob.endswith(".soma.json"):
+        return decode_inline(data)
+    if kept.blob.endswith(".json"):
+        return parse_json(data)
+    return decode_blob(memoryview(bytearray(data)), copy=False)
+
+
+def file_for(folder: Path, at: str, ending: str) -> str:
+    """Return the name of a file of a run's directory for a value; its folder is there then."""
+    make_folder(str(folder / VALUES))
+    return f"{VALUES}/{combine(at)[:24]}.{ending}"
+
+
+def digest(value: object) -> str:
+    """Return what stands for a request in the journal; one word for what has no digest."""
+    try:
+        return digest_of(value, unordered_dicts=True)
+    except Undigestible:
+        return "unknown"
+
+
+def _written(folder: Path, at: str, ending: str, buffers: object) -> str:
+    name = file_for(folder, at, ending)
+    write_atomically(str(folder / name), buffers, durable=True)  # type: ignore[arg-type]
+    return name
+
+
+def _is_json(value: object, depth: int) -> bool:
+    """Whether JSON gives exactly this value back."""
+    if value is None or type(value) in (bool, str):
+        return True
+    if type(value) is int:
+        return -_EXACT <= value <= _EXACT
+    if type(value) is float:
+        return value - value == 0  # neither NaN nor infinite
+    if not depth:
+        return False
+    if type(value) is list:
+        return all(_is_json(one, depth - 1) for one in value)
+    if type(value) is dict:
+        return all(type(name) is str and _is_json(one, depth - 1) for name, one in value.items())
+    return False

@@ -1,0 +1,239 @@
+"""One run of a flow from its start to its end, and from where it ended: directory and journal."""
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import ValidationError, convert
+
+from soma.core import Event, Usage
+from soma.errors import BudgetSpent, InvalidInput, JournalMismatch, Suspended, listing
+from soma.flow._budget import Budget, Spending
+from soma.flow._checks import compiled
+from soma.flow._flat import flow_record
+from soma.flow._model import Model
+from soma.flow._replay import Replay
+from soma.flow._running import Running, Scope
+from soma.flow._suspend import Suspend
+from soma.flow._turn import Turn
+from soma.flow._walk import walk
+from soma.tracking import (
+    Journal,
+    Run,
+    RunListener,
+    RunRecord,
+    Secrets,
+    continue_run,
+    named_secrets,
+    read_journal,
+    runs_folder,
+    track_run,
+)
+
+if TYPE_CHECKING:
+    from soma.flow._declared import DeclaredFlow
+    from soma.flow._flow import Flow
+
+_BUDGET = "budget"  # of a run's parameters
+_ENDS = "flow"  # what stands as the node of what goes in and comes out
+_INTERRUPTING = (BudgetSpent, Suspended)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlowRun:
+    """What came of a run of a flow.
+
+    Args:
+        output: of the last node; of several a dict.
+        run_dir: the directory that holds all that happened, for `soma.RunView`.
+        usage: the tokens of all replies, those before a resumption included.
+        turns: how often models replied.
+    """
+
+    output: object
+    run_dir: Path
+    usage: Usage
+    turns: int
+
+    @property
+    def id(self) -> str:
+        """The id of the run, as `flow.resume` takes it."""
+        return self.run_dir.name
+
+
+def start(
+    flow: "Flow",
+    value: object,
+    *,
+    root: "str | os.PathLike[str]",
+    name: str | None,
+    tags: Iterable[str],
+    params: Mapping[str, object] | None,
+    answers: Mapping[str, object] | None,
+    budget: Budget | None,
+) -> FlowRun:
+    """Run a flow in a new directory."""
+    plan = compiled(flow, "inference")
+    budget = budget or flow.budget
+    kept = {} if budget is None else {_BUDGET: asdict(budget)}
+    run = track_run(
+        flow.name if name is None else name,
+        kind="flow",
+        tags=tags,
+        params={**(params or {}), **kept},
+        root=root,
+        secrets=_secrets(flow),
+    )
+    with _telling(run):
+        run.record_graph(flow_record(flow, run.secrets.text))
+        run.record_diagnostics(plan.diagnostics)
+        journal = Journal(run.dir, run.secrets)
+        with _closing(journal):
+            return _through(flow, value, run, journal, Replay(), answers or {}, budget)
+
+
+def go_on(
+    flow: "Flow",
+    run: "str | os.PathLike[str]",
+    *,
+    root: "str | os.PathLike[str]",
+    answer: object,
+    answers: Mapping[str, object] | None,
+    budget: Budget | None,
+) -> FlowRun:
+    """Go on with a run in its directory."""
+    compiled(flow, "inference")
+    record = RunRecord(_folder(run, root))
+    budget = budget or _budget_of(record) or flow.budget
+    hidden = Secrets(_secrets(flow))
+    if record.state == "completed":
+        replay = Replay(read_journal(record.dir))
+        return _through(flow, None, None, None, replay, {}, budget, record.dir, hidden)
+    before = Replay(read_journal(record.dir))
+    given = _answers(before, record.id, answer, answers)
+    taken = continue_run(record.dir, seconds=before.seconds, secrets=hidden)
+    with _telling(taken):
+        # Read again: nobody else writes from here on.
+        replay = Replay(read_journal(record.dir))
+        journal = Journal(taken.dir, hidden)
+        with _closing(journal):
+            return _through(flow, None, taken, journal, replay, given, budget)
+
+
+def _through(
+    flow: "Flow",
+    value: object,
+    run: Run | None,
+    journal: Journal | None,
+    replay: Replay,
+    answers: Mapping[str, object],
+    budget: Budget | None,
+    folder: Path | None = None,
+    secrets: Secrets | None = None,
+) -> FlowRun:
+    say: Callable[[Event], None] = RunListener(run) if run is not None else lambda event: None
+    running = Running(
+        folder=run.dir if run is not None else folder or Path(),
+        run=run,
+        journal=journal,
+        replay=replay,
+        secrets=run.secrets if run is not None else secrets or Secrets(),
+        answers=answers,
+        side_by_side=flow.side_by_side,
+        say=say,
+        walk=walk,
+    )
+    spending = Spending(budget, flow.name, running.seconds)
+    scope = Scope(running=running, nodes="", at="", model=flow.model, spending=spending)
+    ends = Turn(scope, _ENDS)
+    output = walk(flow, ends.value("input", None, lambda: value), scope)
+    if run is not None:
+        ends.value("output", None, lambda: output)
+    return FlowRun(
+        output=output, run_dir=running.folder, usage=spending.usage, turns=spending.turns
+    )
+
+
+@contextmanager
+def _telling(run: Run) -> Iterator[None]:
+    """Let a run end as it should, with a word on how to go on."""
+    run.interrupted_by(*_INTERRUPTING)
+    how = f"flow.resume({run.id!r}"
+    with run:
+        try:
+            yield
+        except Suspend as asked:
+            raise Suspended(
+                f"`{asked.at}` asks: {asked.question}\nAnswer with `{how}, answer=...)`.",
+                question=asked.question,
+                at=asked.at,
+            ) from None
+        except BaseException as error:
+            if not isinstance(error, JournalMismatch):
+                error.add_note(f"The run can go on where it stands: `{how})`.")
+            raise
+
+
+@contextmanager
+def _closing(journal: Journal) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        journal.close()
+
+
+def _folder(run: "str | os.PathLike[str]", root: "str | os.PathLike[str]") -> Path:
+    """Return the directory that an id or a path names."""
+    text = os.fspath(run)
+    below_root = runs_folder(root) / text
+    return below_root if Path(text).name == text and below_root.is_dir() else Path(text)
+
+
+def _budget_of(record: RunRecord) -> Budget | None:
+    """Return the budget that a run was started with."""
+    kept = record.manifest.params.get(_BUDGET)
+    try:
+        return None if kept is None else convert(kept, Budget)
+    except (ValidationError, InvalidInput):
+        return None
+
+
+def _answers(
+    replay: Replay, id: str, answer: object, answers: Mapping[str, object] | None
+) -> Mapping[str, object]:
+    """Return answers by place."""
+    if answer is None:
+        return answers or {}
+    asked = replay.open_questions()
+    if len(asked) != 1:
+        places = listing(one.at for one in asked)
+        told = f"{len(asked)} questions are open, at {places}" if asked else "no question is open"
+        how = ", and `answers={place: answer}` takes them" if asked else ""
+        raise InvalidInput(f"an answer came for the run `{id}`; {told}{how}.")
+    return {**(answers or {}), asked[0].at: answer}
+
+
+def _secrets(flow: "DeclaredFlow") -> set[str]:
+    """Return what no file of a run may hold."""
+    found = {*named_secrets(), *getattr(flow, "secrets", ())}
+    todo, seen = [flow], set()
+    while todo:
+        one = todo.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        found |= {*getattr(one, "secrets", ())}
+        found |= _keys_of(one.model)
+        for node in one.nodes().values():
+            for value in vars(node).values():
+                found |= _keys_of(value)
+            todo += node.parts().values()
+    return found
+
+
+def _keys_of(value: object) -> set[str]:
+    """Return what a model says that nobody may read, if a value is one."""
+    return {*getattr(value, "secrets", ())} if isinstance(value, Model) else set()

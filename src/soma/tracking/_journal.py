@@ -1,0 +1,55 @@
+"""`Journal`: writes `journal.jsonl`: each effect of a flow, on the disk before the next begins."""
+
+from pathlib import Path
+
+from msgspec import to_builtins
+
+from soma.errors import InvalidInput
+from soma.files import Appender
+from soma.tracking._journal_lines import JournalLine
+from soma.tracking._layout import JOURNAL
+from soma.tracking._row_file import encoded
+from soma.tracking._run import not_written
+from soma.tracking._secrets import Secrets
+
+LONGEST_LINE = 1 << 20  # bytes of a line; readers leave out those above
+
+
+class Journal:
+    """The effects of one run, added from any thread.
+
+    Args:
+        folder: of the run.
+        secrets: what no line may hold.
+    """
+
+    def __init__(self, folder: Path, secrets: Secrets) -> None:
+        self._path = folder / JOURNAL
+        self._secrets = secrets
+        try:
+            self._file = Appender(str(self._path), durable=True)
+        except OSError as error:
+            raise not_written(self._path, error) from error
+
+    def append(self, line: JournalLine) -> None:
+        """Keep one effect; it is on the disk when this returns.
+
+        Raises:
+            InvalidInput: the line is too long.
+            RunNotWritten: it cannot be written.
+        """
+        data = encoded(self._secrets.hide(to_builtins(line)))
+        if len(data) > LONGEST_LINE:
+            raise InvalidInput(
+                f"what `{line.at}` said and heard has {len(data):,} bytes; the journal of a run "
+                f"takes {LONGEST_LINE:,} at once. Hand over less, such as a summary or the path "
+                "of a file."
+            )
+        try:
+            self._file.append(data)
+        except (OSError, ValueError) as error:
+            raise not_written(self._path, error) from error
+
+    def close(self) -> None:
+        """Take no more lines."""
+        self._file.close()

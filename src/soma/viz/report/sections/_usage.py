@@ -1,0 +1,91 @@
+"""What each node of a flow cost and did, a row for each, and all of them together."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from soma.core import Usage
+from soma.draw import Badge, counted, shortened
+from soma.viz._durations import duration
+from soma.viz._usage import NodeUsage, flow_usage
+from soma.viz.report._facts import Facts
+from soma.viz.report._fill import fill
+from soma.viz.report._section import Section
+
+_MOST = 200  # nodes
+_MOST_NAME, _MOST_WORDS = 120, 200  # columns
+
+
+class Row(NamedTuple):
+    """What the table says of one node."""
+
+    node: str
+    turns: str
+    tokens_in: str
+    tokens_out: str
+    time: str
+    calls: str
+    routes: str
+    badges: tuple[Badge, ...]
+
+
+def usage_section(facts: Facts) -> Section | None:
+    """Return turns and tokens by node; None where the run is of no flow."""
+    if not facts.usage:
+        return None
+    rows = [_row(one) for one in facts.usage[:_MOST]]
+    total = flow_usage(facts.usage)
+    tokens = 0 if total is None else total.tokens
+    many = f"{_MOST} of {len(facts.usage):,} nodes stand in the table of turns and tokens."
+    return Section(
+        key="usage",
+        title="Turns and tokens",
+        count=counted(tokens, "token") if tokens else "",
+        body=fill("usage.jinja", rows=[*rows, _total(facts.usage)]),
+        left_out=(many,) if len(facts.usage) > _MOST else (),
+    )
+
+
+def _row(one: NodeUsage) -> Row:
+    failed = sum(by.get("error", 0) for by in one.calls.values())
+    badges = []
+    if failed:
+        badges.append(Badge(text=f"✕ {counted(failed, 'error')} of tools", ink="bad"))
+    if one.not_taken:
+        said = "reply" if one.not_taken == 1 else "replies"
+        badges.append(Badge(text=f"▲ {one.not_taken:,} {said} not taken", ink="warning"))
+    if one.questions:
+        badges.append(
+            Badge(text=f"? {counted(one.questions, 'question')} to a person", ink="muted")
+        )
+    calls = ", ".join(f"{name} {sum(by.values()):,}" for name, by in one.calls.items())
+    routes = ", ".join(f"{label} {times:,}" for label, times in one.routes.items())
+    return Row(
+        node=shortened(one.node, _MOST_NAME),
+        turns=_number(one.turns),
+        tokens_in=_number(one.usage.input_tokens),
+        tokens_out=_number(one.usage.output_tokens),
+        time=duration(one.seconds) if one.seconds else "",
+        calls=shortened(calls, _MOST_WORDS),
+        routes=shortened(routes, _MOST_WORDS),
+        badges=tuple(badges),
+    )
+
+
+def _total(usage: Iterable[NodeUsage]) -> Row:
+    found = [*usage]
+    calls = sum(sum(by.values()) for one in found for by in one.calls.values())
+    used = sum((one.usage for one in found), Usage())
+    return Row(
+        node="all",
+        turns=_number(sum(one.turns for one in found)),
+        tokens_in=_number(used.input_tokens),
+        tokens_out=_number(used.output_tokens),
+        time=duration(sum(one.seconds for one in found)),
+        calls=counted(calls, "call") if calls else "",
+        routes="",
+        badges=(),
+    )
+
+
+def _number(amount: int) -> str:
+    return f"{amount:,}" if amount else ""
