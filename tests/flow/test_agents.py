@@ -147,6 +147,17 @@ def test_no_answer_is_told_with_what_to_do(tmp_path: Path, reply: Any, match: st
         run(LLM(schema=Score, repairs=0), tmp_path, reply)
 
 
+def test_a_long_prompt_is_whole_and_a_longer_one_refused(tmp_path: Path) -> None:
+    """Nothing is cut off silently, and no model is asked what cannot be kept."""
+    model = ScriptedModel([lambda messages: str(len(messages[-1].text))])
+    flow = Flow.somatize(LLM(), model=model)
+
+    assert flow.run("x" * 300_000, root=tmp_path).output == "300000"
+    with pytest.raises(InvalidInput, match="would say 600,000 bytes"):
+        flow.run("x" * 600_000, root=tmp_path)
+    assert len(model.asked) == 1
+
+
 def test_a_graph_is_a_tool(tmp_path: Path) -> None:
     """An agent computes with a graph."""
 

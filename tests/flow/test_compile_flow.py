@@ -161,7 +161,7 @@ def test_gradients_end_where_reasoning_begins() -> None:
         "  |\n"
         "  | [net] → [llm_2]\n"
         "  | ^^^^^^^^^^^^^^^\n"
-        "  | A text has no gradient: what a model reads and writes cannot be differentiated.\n"
+        "  | Models, tools and people answer in texts and data, which have no gradient.\n"
         "  |\n"
         "  = help: Gradients work within each graph. What stops them there,\n"
         '          `graph.compile("differentiable")` says.'

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import soma
 from soma import Filter, Flow, Graph, RunView
 from soma.core import Usage
 from soma.errors import (
@@ -259,6 +260,35 @@ def test_a_fitted_graph_is_not_fitted_again(tmp_path: Path) -> None:
     flow_of(other).resume(only_run(tmp_path), answer="yes")
 
     assert other.get_node_state("shift") == 2.5
+
+
+def test_a_trained_graph_is_not_trained_again(tmp_path: Path) -> None:
+    """Weights come back into a graph that has not been built, and forward goes on with them."""
+    torch = pytest.importorskip("torch")
+
+    class Dense(soma.DifferentiableFilter):
+        def build_module(self, input_shape: Any) -> Any:
+            return torch.nn.Linear(input_shape[-1], 1)
+
+    def data(x: int) -> Any:
+        """Give data."""
+        return {"x": torch.ones(8, 2), "y": torch.ones(8, 1)}
+
+    def row(answer: str) -> Any:
+        """Give a row."""
+        return torch.ones(1, 2)
+
+    def flow_of(graph: Graph) -> Flow:
+        fit = Computation(graph, mode="fit", options={"epochs": 2, "progress": False})
+        ask = IO.ask("Go on?") >> Tool(row)
+        return Flow.somatize(Tool(data) >> fit >> ask >> graph)
+
+    first, other = (Graph.somatize(Dense(), cache=None) for _ in range(2))
+    with pytest.raises(Suspended):
+        flow_of(first).run(1, root=tmp_path)
+    output = flow_of(other).resume(only_run(tmp_path), answer="go").output
+
+    assert torch.equal(output, first.forward(torch.ones(1, 2)))
 
 
 def test_a_budget_of_turns_is_a_limit(tmp_path: Path) -> None:

@@ -154,7 +154,7 @@ def _end(
     remark = (
         "A flow hands values on, without the history that gradients go back by."
         if both
-        else "A text has no gradient: what a model reads and writes cannot be differentiated."
+        else "Models, tools and people answer in texts and data, which have no gradient."
     )
     return Diagnostic(
         level="warning",

@@ -1,9 +1,10 @@
 """`Computation`: a computational graph as one node of a flow."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
-from soma.core import Filter, NodeId, Topology
+from soma.core import Filter, NodeId, Topology, has_module
 from soma.errors import InvalidInput
 from soma.flow._kept import file_for
 from soma.flow._node import FlowNode
@@ -33,14 +34,6 @@ class Computing(Protocol):
 
     def save(self, path: str) -> object:
         """Write all of it to a file."""
-        ...
-
-    def state(self) -> dict[str, Any]:
-        """Return what the nodes have learned."""
-        ...
-
-    def load_state(self, state: Mapping[str, Any]) -> object:
-        """Take what `state` gave."""
         ...
 
     def unfitted(self, filters: Any = None) -> Any:
@@ -115,16 +108,26 @@ class Computation(FlowNode):
         kept = dict(turn.value("fit", request, fit))
         bundle = kept.pop("bundle")
         if not computed:
-            load: Any = type(self.graph)
-            classes = [type(filter) for _, filter in self.graph.filters()]
-            saved = load.load(str(folder / bundle), classes=classes, cache=None)
-            self.graph.load_state(saved.state())
+            _take_back(self.graph, folder / bundle, x)
         return kept
 
 
 def is_graph(value: object) -> bool:
     """Whether a value is a computational graph."""
     return isinstance(value, Computing) and not isinstance(value, Filter)
+
+
+def _take_back(graph: Any, bundle: Path, x: Any) -> None:
+    """Give a graph what a file says that it has learned; modules are built by the data first."""
+    classes = [type(filter) for _, filter in graph.filters()]
+    learned = type(graph).load(str(bundle), classes=classes, cache=None).state()
+    modules = {id for id, filter in graph.filters() if has_module(filter)}
+    for id in learned.keys() - modules:
+        graph.set_node_state(id, learned[id])
+    if modules:
+        graph.materialize(x[:2] if hasattr(x, "shape") else x)
+        graph.load_state(learned)
+        graph.freeze()
 
 
 def _data(value: object) -> tuple[object, object]:

@@ -16,6 +16,7 @@ from soma.flow._running import Scope
 from soma.flow._shown import shown
 from soma.flow._suspend import Suspend
 from soma.tracking import (
+    LONGEST_LINE,
     AnsweredLine,
     AskedLine,
     ModelLine,
@@ -86,6 +87,8 @@ class Turn:
             spending.begin_turn()
             spending.recall(found.seconds)
         else:
+            said = tuple(asked.messages[asked.known :])
+            _check_length(self.node, said)
             with running.performing(self.scope, at) as start:
                 spending.begin_turn()
                 self.mark()
@@ -96,7 +99,7 @@ class Turn:
                     node=self.node,
                     turn=turn,
                     known=asked.known,
-                    messages=tuple(asked.messages[asked.known :]),
+                    messages=said,
                     reply=reply,
                     start=start,
                     seconds=running.seconds() - start,
@@ -308,6 +311,16 @@ class Turn:
         while turn is not None:
             turn.performed = True
             turn = turn.scope.turn
+
+
+def _check_length(node: NodeId, messages: Sequence[Message]) -> None:
+    """Raise before a model is asked what no journal could keep."""
+    size = sum(len(message.text.encode()) for message in messages)
+    if size > LONGEST_LINE // 2:
+        raise InvalidInput(
+            f"`{node}` would say {size:,} bytes to its model; {LONGEST_LINE // 2:,} are the most "
+            "at once. Put less into its prompt, such as a summary or the path of a file."
+        )
 
 
 def _request(asked: Asked) -> dict[str, object]:

@@ -12,7 +12,7 @@ from soma.tracking._row_file import encoded
 from soma.tracking._run import not_written
 from soma.tracking._secrets import Secrets
 
-LONGEST = 1 << 20  # bytes of a line; readers leave out those above
+LONGEST_LINE = 1 << 20  # bytes of a line; readers leave out those above
 
 
 class Journal:
@@ -39,11 +39,11 @@ class Journal:
             RunNotWritten: it cannot be written.
         """
         data = encoded(self._secrets.hide(to_builtins(line)))
-        if len(data) > LONGEST:
+        if len(data) > LONGEST_LINE:
             raise InvalidInput(
                 f"what `{line.at}` said and heard has {len(data):,} bytes; the journal of a run "
-                f"takes {LONGEST:,} at once. Hand over less, such as a summary or the path of a "
-                "file."
+                f"takes {LONGEST_LINE:,} at once. Hand over less, such as a summary or the path "
+                "of a file."
             )
         try:
             self._file.append(data)
