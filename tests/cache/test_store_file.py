@@ -29,13 +29,13 @@ def store(tmp_path: Path) -> FileStore:
 def blob_of(store: FileStore, number: int) -> Path:
     """Return where a number's blob is."""
     digest = digest_of(number)
-    return Path(store.root, "blobs", digest[:2], digest)
+    return Path(store.root, "blobs", digest[:1], digest)
 
 
 def record_of(store: FileStore, number: int) -> Path:
     """Return where a number's record is."""
     key = key_of(number)
-    return Path(store.root, "records", key[:2], f"{key}.json")
+    return Path(store.root, "records", key[:1], f"{key}.json")
 
 
 def opened(store: FileStore, number: int) -> Blob:

@@ -31,7 +31,7 @@ __all__ = [
     "write_record",
 ]
 
-FORMAT = 2  # another number here makes every stored entry a miss
+FORMAT = 3  # another number here makes every stored entry a miss
 LARGEST = 1_000_000  # bytes of a file that is still read
 SORTS = 16  # whose last records are remembered for one node
 TORN = "its bytes are not the ones that were written"
