@@ -251,9 +251,9 @@ def _read_item(item: Item, values: Sequence[object]) -> Any:
     """Return what a written item stands for."""
     if type(item) is not list:
         return item
+    if len(item) == 1 and type(row := item[0]) is int and row >= 0:
+        return values[row]
     match item:
-        case [int(row)] if row >= 0:
-            return values[row]
         case ["float", str(bits)]:
             return unpack(">d", bytes.fromhex(bits))[0]
         case ["int", str(digits)]:
