@@ -221,7 +221,7 @@ class FileStore(BaseStore):
 
     def _add(self, path: str, last: Last) -> None:
         size = self._size(path)
-        # A file that grows costs a tenth of a new one. Over a network, two may write to one place.
+        # Growing costs a fraction of a new file. Over a network, two may write to one place.
         if size is None or size > LONGEST_LAST or not self._is_local():
             super()._add(path, last)
             return
