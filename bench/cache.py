@@ -4,13 +4,18 @@ The floor of a hit hashes the input and reads the output; that of a write hashes
 writes the output to a new file, which is then renamed. Hits and writes are those of `Cache`, the
 other rows those of a graph. joblib.Memory and diskcache keep the same values under the same
 inputs. Each row has folders of its own. One torch thread.
+
+Texts after the name of the file choose the rows in whose names they all are:
+`python bench/cache.py "cold write" "1 KB"`.
 """
 
 import gc
 import os
 import struct
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from itertools import count
 from pathlib import Path
 from shutil import rmtree
@@ -273,49 +278,71 @@ def warm_pass(size: int, cache: object, nodes: int = 16) -> Ratio:
     return ratio(lambda: g.forward(x), floor)
 
 
-def show(label: str, found: list[Ratio], target: float) -> None:
-    ours, *others = found
-    beside = "  ".join(
-        f"{name} {other.median:,.1f}"
-        for name, other in zip(("joblib", "diskcache"), others, strict=False)
-    )
-    print(f"  {label:16} {verdict(ours, target)}  {beside}".rstrip(), flush=True)
+class Row(NamedTuple):
+    """One line: what is measured, and the ratio that is wanted."""
+
+    group: str
+    label: str
+    measure: Callable[[], list[Ratio]]
+    target: float
 
 
-def main() -> None:
+def in_a_folder(measure: Callable[[str], Ratio]) -> list[Ratio]:
+    with folders() as folder:
+        return [measure(folder())]
+
+
+def rows() -> Iterator[Row]:
+    """Give all rows in order."""
     sizes = (("1 KB", KB), ("1 MB", MB), ("100 MB", 100 * MB))
-    print("all answers of 4 nodes stored, over computing them by hand")
-    for label, rows, width, target in (
+    group = "all answers of 4 nodes stored, over computing them by hand"
+    for label, many, width, target in (
         ("1 KB", 32, 8, 0.5),
         ("256 KB", 256, 256, 0.10),
         ("4 MB", 4096, 256, 0.08),
     ):
-        show(f"{label}, memory", [inference(rows, width, "memory")], target)
-        with folders() as folder:
-            show(f"{label}, disk", [inference(rows, width, folder())], target)
-    print("hit in memory, times the floor")
-    for (label, size), target in zip(sizes, (3, 1.3, 1.1), strict=True):
-        show(label, hit_in_memory(array(size)), target)
-    print("hit from disk, checked already, times the floor")
-    for (label, size), target in zip(sizes, (4, 1.5, 0.8), strict=True):
-        show(label, hit_from_disk(array(size)), target)
-    print("cold write, times the floor")
-    for (label, size), target in zip(sizes, (4, 1.5, 1.1), strict=True):
-        show(label, cold_write(array(size)), target)
-    print("cold forward with the cache on over `cache=None`")
-    show("8 x 10 ms, 1 MB", [cold_forward()], 1.10)
-    print("hit of a list of 10,000 floats, times the floor")
-    show("disk", hit_from_disk(floats(10_000)), 1.2)
-    show("memory", hit_in_memory(floats(10_000)), 1.2)
-    print("warm pass over 16 cached nodes, times the floor")
+        measure = partial(inference, many, width)
+        yield Row(group, f"{label}, memory", lambda measure=measure: [measure("memory")], target)
+        yield Row(group, f"{label}, disk", partial(in_a_folder, measure), target)
+    for group, measure, targets in (
+        ("hit in memory, times the floor", hit_in_memory, (3, 1.3, 1.1)),
+        ("hit from disk, checked already, times the floor", hit_from_disk, (4, 1.5, 0.8)),
+        ("cold write, times the floor", cold_write, (4, 1.5, 1.1)),
+    ):
+        for (label, size), target in zip(sizes, targets, strict=True):
+            yield Row(group, label, lambda measure=measure, size=size: measure(array(size)), target)
+    group = "cold forward with the cache on over `cache=None`"
+    yield Row(group, "8 x 10 ms, 1 MB", lambda: [cold_forward()], 1.10)
+    group = "hit of a list of 10,000 floats, times the floor"
+    yield Row(group, "disk", lambda: hit_from_disk(floats(10_000)), 1.2)
+    yield Row(group, "memory", lambda: hit_in_memory(floats(10_000)), 1.2)
+    group = "warm pass over 16 cached nodes, times the floor"
     for (label, size), target in zip(sizes, (8, 2), strict=False):
-        found = warm_pass(size, "memory")
-        show(f"{label}, memory", [found], target)
-        cost = found.seconds / 16 * 1e6
+        measure = partial(warm_pass, size)
+        yield Row(group, f"{label}, memory", lambda measure=measure: [measure("memory")], target)
+        yield Row(group, f"{label}, disk", partial(in_a_folder, measure), target)
+
+
+def show(row: Row) -> None:
+    ours, *others = row.measure()
+    beside = "  ".join(
+        f"{name} {other.median:,.1f}"
+        for name, other in zip(("joblib", "diskcache"), others, strict=False)
+    )
+    print(f"  {row.label:16} {verdict(ours, row.target)}  {beside}".rstrip(), flush=True)
+    if row.group.startswith("warm pass"):
+        cost = ours.seconds / 16 * 1e6
         print(f"    a node {cost:12.1f} us  target 12.0  {'met' if cost <= 12 else 'MISSED'}")
-        with folders() as folder:
-            show(f"{label}, disk", [warm_pass(size, folder())], target)
+
+
+def main(wanted: list[str]) -> None:
+    shown = None
+    for row in rows():
+        if all(text in f"{row.group}: {row.label}" for text in wanted):
+            if row.group != shown:
+                print(shown := row.group)
+            show(row)
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -16,6 +16,8 @@ def require(module: str, *, extra: str) -> ModuleType:
     Raises:
         MissingExtra: a library is not installed; the message tells the command.
     """
+    if (found := loaded(module)) is not None:
+        return found
     try:
         return import_module(module)
     except ModuleNotFoundError as missing:

@@ -12,7 +12,7 @@ import pytest
 from soma.cache._file_store import FileStore
 from soma.cache._upkeep import gc, verify
 from soma.files import TEMPORARY
-from soma.testing._store_suite import commit, heard, look
+from soma.testing._store_suite import commit, digest_of, heard, key_of, look
 
 # Each child of this process commits numbers 1 and 2 and dies before its n-th system call.
 KILLED = """
@@ -115,6 +115,19 @@ def test_a_file_that_was_swept_is_written_again(tmp_path: Path) -> None:
 
     assert look(store, 2)
     assert store.writable
+
+
+def test_a_pointer_that_cannot_be_added_ends_writing(tmp_path: Path) -> None:
+    """No exception and one warning; the pointer before it is read."""
+    store = FileStore(tmp_path)
+    store.put_last(digest_of(1), "a", key_of(1))
+    store = FileStore(tmp_path, before=always(errno.ENOSPC))
+    with heard() as said:
+        store.put_last(digest_of(1), "a", key_of(2))
+        store.put_last(digest_of(1), "a", key_of(3))
+
+    assert (len(said), store.writable) == (1, False)
+    assert store.get_last(digest_of(1)) == key_of(1)
 
 
 @pytest.mark.parametrize("code", [errno.EMFILE, errno.ENFILE])

@@ -35,8 +35,8 @@ def kept(tmp_path: Path, size: int) -> tuple[FileStore, dict[str, Path]]:
         commit(FileStore(tmp_path / "cache"), number, size)
     key, digest = key_of(1), digest_of(1)
     store = FileStore(tmp_path / "cache")
-    record = Path(store.root, "records", key[:2], f"{key}.json")
-    return store, {"record": record, "blob": Path(store.root, "blobs", digest[:2], digest)}
+    record = Path(store.root, "records", key[:1], f"{key}.json")
+    return store, {"record": record, "blob": Path(store.root, "blobs", digest[:1], digest)}
 
 
 def cut(part: int) -> Harm:
@@ -180,7 +180,7 @@ def test_a_pointer_that_is_damaged_is_unknown(tmp_path: Path) -> None:
     store, _ = kept(tmp_path, 300)
     store.put_last(digest_of(1), "a", key_of(1))
     store.put_last(digest_of(2), "a", key_of(2))
-    one, two = (Path(store.root, "last", n[:2], f"{n}.json") for n in map(digest_of, (1, 2)))
+    one, two = (Path(store.root, "last", n[:1], f"{n}.json") for n in map(digest_of, (1, 2)))
     shutil.copyfile(two, one)
     two.write_bytes(b"\xff")
 

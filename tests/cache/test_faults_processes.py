@@ -11,7 +11,7 @@ import pytest
 
 from soma.cache._file_store import FileStore
 from soma.cache._upkeep import gc, verify
-from soma.testing._store_suite import commit, look
+from soma.testing._store_suite import commit, digest_of, key_of, look
 from tests.processes import started
 
 pytestmark = pytest.mark.process
@@ -51,6 +51,16 @@ while time.monotonic() < end:
     commit(store, number, 20_000)
 assert store.writable
 print(number)
+"""
+POINT = """
+import sys
+from soma.cache._file_store import FileStore
+from soma.testing._store_suite import digest_of, key_of
+store, number = FileStore(sys.argv[1]), int(sys.argv[2])
+for count in range(200):
+    store.put_last(digest_of(1), str(number), key_of(count))
+assert store.writable
+print(count)
 """
 FORK = """
 import os, signal, sys
@@ -107,6 +117,18 @@ def test_children_go_on_with_their_parents_store(tmp_path: Path) -> None:
     assert done.stdout.split() == ["[0,", "0,", "0,", "0]", "200"]
     assert verify(FileStore(tmp_path)) == []
     assert not list(tmp_path.rglob(".tmp-*"))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+def test_a_crowd_adds_to_one_file_of_pointers(tmp_path: Path) -> None:
+    """Lines that eight processes add at once are all whole, and the last one is a last one."""
+    with crowd(POINT, tmp_path) as processes:
+        answers(processes)
+    store = FileStore(tmp_path)
+
+    assert verify(store) == []
+    assert store.get_last(digest_of(1)) == key_of(199)
 
 
 @pytest.mark.slow

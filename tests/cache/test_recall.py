@@ -3,7 +3,7 @@
 import pytest
 
 from soma import Filter
-from soma.cache import Moment, Recall, identity
+from soma.cache import Glance, Moment, Recall, identity
 
 
 class Scale(Filter):
@@ -91,3 +91,28 @@ def test_nothing_is_read_again_while_nothing_changes() -> None:
     recall = Recall(Scale(by=2))
 
     assert recall.identity(Moment()) is recall.identity(Moment())
+
+
+def test_a_glance_holds_while_nothing_changes() -> None:
+    """An attribute that is set again, and be it to an equal value, ends a glance."""
+    filter = Scale(by=2)
+    identity(filter)
+    glance = Glance([filter, Scale(by=1)], Moment())
+    held = glance.holds(Moment())
+    filter.by = 2.0
+
+    assert (held, glance.holds(Moment())) == (True, False)
+
+
+def test_a_glance_sees_an_attribute_that_moves() -> None:
+    """What one filter has lost and the next one has got is told apart from no change."""
+    one, two = Scale(by=1), Scale()
+    one.more = 5
+    identity(one)
+    glance = Glance([one, two], Moment())
+    held = glance.holds(Moment())
+    rest = dict(vars(two))
+    vars(two).clear()
+    vars(two).update(more=vars(one).pop("more"), **rest)
+
+    assert (held, glance.holds(Moment())) == (True, False)

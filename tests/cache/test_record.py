@@ -12,12 +12,15 @@ from hypothesis import strategies as st
 from soma.cache._record import (
     FORMAT,
     LARGEST,
+    SORTS,
     Last,
     OtherFormat,
     Record,
     check_hash,
+    latest_lines,
     parse,
-    read_last,
+    parse_lasts,
+    read_lasts,
     write_last,
     write_record,
 )
@@ -92,7 +95,7 @@ def test_a_flipped_bit_is_a_miss(at: int) -> None:
 def test_what_is_no_record_is_a_miss(data: bytes) -> None:
     """Torn, empty, foreign and hostile bytes give None."""
     assert read_record(data) is None
-    assert read_last(data) is None
+    assert [*read_lasts(data)] == []
 
 
 @pytest.mark.parametrize(
@@ -153,13 +156,33 @@ def test_what_could_not_be_read_is_not_written(facts: dict[str, object]) -> None
         write_record(msgspec.structs.replace(RECORD, facts=facts))
 
 
-def test_a_pointer_comes_back() -> None:
-    """The last key of a name is read as it was written, and is no record."""
-    data = write_last(Last(name=DIGEST, key=KEY))
+def test_pointers_come_back() -> None:
+    """The latest key of a name comes first, and no pointer is a record."""
+    first, second = (Last(name=DIGEST, sort=sort, key=KEY) for sort in "ab")
+    data = write_last(first) + write_last(second)
 
-    assert read_last(data) == Last(name=DIGEST, key=KEY)
-    assert read_record(data) is None
-    assert read_last(WHOLE) is None
+    assert [*read_lasts(data)] == parse_lasts(data)[::-1] == [second, first]
+    assert read_record(write_last(first)) is None
+    assert [*read_lasts(WHOLE)] == []
+
+
+def test_a_torn_line_costs_no_other() -> None:
+    """Of half a line, nothing is read; the lines around it are."""
+    first, second = (write_last(Last(name=DIGEST, sort=sort, key=KEY)) for sort in "ab")
+
+    assert [last.sort for last in read_lasts(first + first[:99] + b"\n" + second)] == ["b", "a"]
+
+
+def test_the_latest_line_of_each_sort_is_kept() -> None:
+    """Sorts beyond a few, lines that were followed by others, and other names go."""
+    data = b"".join(
+        write_last(Last(name=DIGEST, sort=str(number % (SORTS + 1)), key=KEY))
+        for number in range(3 * SORTS)
+    )
+    data += write_last(Last(name=KEY, sort="0", key=KEY))
+    kept = [last.sort for last in parse_lasts(b"".join(latest_lines(data, DIGEST)))]
+
+    assert kept == [str(number % (SORTS + 1)) for number in range(2 * SORTS, 3 * SORTS)]
 
 
 @given(st.text("0123456789abcdefABCDEF\n/.", min_size=60, max_size=66))

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from soma.cache import Cache
-from soma.cache._file_store import MAPPED_FROM, MOST_MAPPED, FileStore
+from soma.cache._file_store import LONGEST_LAST, MAPPED_FROM, MOST_MAPPED, FileStore
 from soma.cache._mounts import is_local
 from soma.cache._record import FORMAT
 from soma.cache._store import Blob
@@ -29,13 +29,13 @@ def store(tmp_path: Path) -> FileStore:
 def blob_of(store: FileStore, number: int) -> Path:
     """Return where a number's blob is."""
     digest = digest_of(number)
-    return Path(store.root, "blobs", digest[:2], digest)
+    return Path(store.root, "blobs", digest[:1], digest)
 
 
 def record_of(store: FileStore, number: int) -> Path:
     """Return where a number's record is."""
     key = key_of(number)
-    return Path(store.root, "records", key[:2], f"{key}.json")
+    return Path(store.root, "records", key[:1], f"{key}.json")
 
 
 def opened(store: FileStore, number: int) -> Blob:
@@ -240,3 +240,31 @@ def test_local_is_known_by_the_mount(tmp_path: Path, table: str, local: bool) ->
 
     assert is_local("/data/in here/cache", str(mounts)) is local
     assert not is_local("/data", str(tmp_path / "none"))
+
+
+def test_pointers_do_not_grow_for_ever(tmp_path: Path) -> None:
+    """A file of pointers that has grown long is written anew with those that count."""
+    store = FileStore(tmp_path)
+    for number in range(100):
+        store.put_last(digest_of(1), str(number % 3), key_of(number))
+
+    (file,) = (entry for entry in store.entries() if entry.kind == "last")
+    assert file.size < LONGEST_LAST + 1_000
+    assert [store.get_last(digest_of(1), sort) for sort in "012"] == [
+        key_of(number) for number in (99, 97, 98)
+    ]
+
+
+def test_no_pointer_is_added_through_a_link(tmp_path: Path) -> None:
+    """A link in the place of a file of pointers is replaced, and what it leads to stays."""
+    store, outside = FileStore(tmp_path / "cache"), tmp_path / "outside"
+    outside.write_text("mine")
+    store.put_last(digest_of(1), "a", key_of(1))
+    file = next((tmp_path / "cache" / "last").rglob("*.json"))
+    file.unlink()
+    file.symlink_to(outside)
+    with pytest.warns(CacheWarning, match="damaged"):
+        store.put_last(digest_of(1), "a", key_of(2))
+
+    assert outside.read_text() == "mine"
+    assert store.get_last(digest_of(1)) == key_of(2)

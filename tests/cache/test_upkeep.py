@@ -28,8 +28,8 @@ def files_of(store: FileStore, number: int) -> list[Path]:
     """Return the record and the blob of a number."""
     key, digest = key_of(number), digest_of(number)
     return [
-        Path(store.root, "records", key[:2], f"{key}.json"),
-        Path(store.root, "blobs", digest[:2], digest),
+        Path(store.root, "records", key[:1], f"{key}.json"),
+        Path(store.root, "blobs", digest[:1], digest),
     ]
 
 

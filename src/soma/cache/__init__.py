@@ -12,7 +12,7 @@ from soma.cache._fingerprint import Identity, Unfingerprintable, identity
 from soma.cache._memory_store import MemoryStore
 from soma.cache._object_store import ObjectStore
 from soma.cache._open import DEFAULT, Default, open_store
-from soma.cache._recall import Moment, Recall
+from soma.cache._recall import Glance, Moment, Recall
 from soma.cache._record import Record
 from soma.cache._registry import register_codec
 from soma.cache._store import Store
@@ -28,6 +28,7 @@ __all__ = [
     "Damage",
     "Default",
     "FileStore",
+    "Glance",
     "Identity",
     "InvalidCache",
     "Kept",

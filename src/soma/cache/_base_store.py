@@ -18,8 +18,9 @@ from soma.cache._record import (
     OtherFormat,
     Record,
     check_hash,
+    latest_lines,
     parse,
-    read_last,
+    read_lasts,
     write_last,
     write_record,
 )
@@ -29,8 +30,6 @@ from soma.cache._upkeep import gc
 from soma.errors import CacheWarning
 
 __all__ = ["BaseStore"]
-
-SORTS = 16  # whose last records are remembered for one node
 
 _TRANSIENT = {errno.EMFILE, errno.ENFILE}  # until somebody closes a file
 
@@ -132,19 +131,17 @@ class BaseStore:
 
     def get_last(self, name: str, sort: str | None = None) -> str | None:
         """Return the key of a node's last record, of one sort or of all."""
-        last = self._last(name)
-        return None if last is None else last.key if sort is None else last.keys.get(sort)
+        data = self._get(path_of("last", check_hash(name)))
+        for last in read_lasts(data or b""):
+            if last.name == name and sort in (None, last.sort):
+                return last.key
+        return None
 
     def put_last(self, name: str, sort: str, key: str) -> None:
         """Remember the key of a node's last record, which is of this sort."""
-        if not self.writable:
-            return
-        last = self._last(name)
-        keys = {} if last is None else dict(last.keys)
-        keys.pop(sort, None)
-        latest = [*keys.items()][1 - SORTS :]
-        last = Last(name=name, key=check_hash(key), keys={**dict(latest), sort: key})
-        self._put(path_of("last", name), [write_last(last)])
+        path = path_of("last", check_hash(name))
+        if self.writable:
+            self._add(path, Last(name=name, sort=sort, key=check_hash(key)))
 
     def read(self, entry: Entry) -> memoryview | None:
         """Return the bytes of a file, unchecked; None: it is gone."""
@@ -160,11 +157,10 @@ class BaseStore:
         temporary = entry.kind == "temporary"
         self._remove(entry.name if temporary else path_of(entry.kind, entry.name))
 
-    def _last(self, name: str) -> Last | None:
-        """Return what is known of the last records of a node, named by a digest."""
-        data = self._get(path_of("last", check_hash(name)))
-        last = read_last(data) if data is not None else None
-        return last if last is not None and last.name == name else None
+    def _add(self, path: str, last: Last) -> None:
+        """Put a pointer behind those at a path that still matter."""
+        kept = latest_lines(self._get(path) or b"", last.name)
+        self._put(path, [*kept, write_last(last)])
 
     def _has(self, path: str, size: int) -> bool:
         """Is a file of this size there, and not known to be damaged?"""

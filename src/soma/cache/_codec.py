@@ -114,7 +114,9 @@ def decode_inline(text: str | bytes) -> object:
         Undecodable: it holds none.
     """
     try:
-        document = _inline_document(text)
+        if len(text) > LONGEST:
+            raise ValueError("a text that is too long")
+        document = _known_document(text, None)
         return _put_together(document, document.blocks, copy=True)
     except Exception as error:
         raise Undecodable(f"this text is no value: {error}") from error
@@ -133,10 +135,8 @@ def decode_blob(buffer: memoryview, *, copy: bool) -> object:
     """
     try:
         structure, blocks = _tensor_file.read(buffer)
-        document = _document.decode(structure)
-        if document.blocks:
-            raise ValueError("blocks in two places")
-        return _put_together(_read_document(document, len(blocks)), blocks, copy=copy)
+        known = _known_document if len(structure) <= SMALL else _known_document.__wrapped__
+        return _put_together(known(structure, len(blocks)), blocks, copy=copy)
     except Exception as error:
         raise Undecodable(f"this file is no value: {error}") from error
 
@@ -194,12 +194,18 @@ class _ReadDocument(NamedTuple):
 
 
 @lru_cache(maxsize=512)
-def _inline_document(text: str | bytes) -> _ReadDocument:
-    """Return what a text holds: the same few are read again and again."""
-    if len(text) > LONGEST:
-        raise ValueError("a text that is too long")
+def _known_document(text: str | bytes, blocks: int | None) -> _ReadDocument:
+    """Return what a text holds: the same few are read again and again.
+
+    Args:
+        blocks: how many stand in the file around the text; None: it holds them itself.
+    """
     document = _document.decode(text)
-    return _read_document(document, len(document.blocks))
+    if blocks is None:
+        return _read_document(document, len(document.blocks))
+    if document.blocks:
+        raise ValueError("blocks in two places")
+    return _read_document(document, blocks)
 
 
 def _read_document(document: _Document, blocks: int) -> _ReadDocument:
@@ -251,9 +257,9 @@ def _read_item(item: Item, values: Sequence[object]) -> Any:
     """Return what a written item stands for."""
     if type(item) is not list:
         return item
+    if len(item) == 1 and type(row := item[0]) is int and row >= 0:
+        return values[row]
     match item:
-        case [int(row)] if row >= 0:
-            return values[row]
         case ["float", str(bits)]:
             return unpack(">d", bytes.fromhex(bits))[0]
         case ["int", str(digits)]:

@@ -12,9 +12,9 @@ from typing import Any, TypeAlias
 
 from blake3 import blake3
 
-from soma.cache._flatten import Flat, Foreign, Misfit, Row, flatten
+from soma.cache._flatten import Flat, Foreign, Misfit, Row, flatten, lone_array
 from soma.cache._hash import hash_bytes
-from soma.cache._parts import PAIRED, SORTED, Buffer
+from soma.cache._parts import ARRAYS, PAIRED, SORTED, Buffer, Parts
 from soma.errors import SomaError
 
 Digest: TypeAlias = str
@@ -22,7 +22,6 @@ Digest: TypeAlias = str
 VALUE = b"soma value 1:"  # a new number here makes every stored entry a miss
 KEY = b"soma key 1:"
 LONGEST = 512  # bytes of an encoding inside another one; a longer one is hashed
-_ARRAYS = frozenset({"numpy.array", "torch.tensor", "torch.parameter"})  # facts: str and int
 COPIED = 2_048  # bytes of a buffer inside an encoding; a longer one is hashed
 
 
@@ -47,6 +46,8 @@ def digest(
     Raises:
         Undigestible: a part of the value is of no known type, or holds itself.
     """
+    if (parts := lone_array(value)) is not None and parts.block is not None:
+        return blake3(VALUE + _array(parts, encode_block(parts.block.data))).hexdigest()
     try:
         flat = flatten(value, foreign=foreign)
     except Misfit as misfit:
@@ -90,8 +91,8 @@ def _row(row: Row, known: list[bytes], blocks: Iterator[bytes], unordered_dicts:
     """Encode a row: the number of its facts and items, then each in turn."""
     parts, contents = row
     block = b"-" if parts.block is None else next(blocks)
-    if parts.kind in _ARRAYS:
-        return _head(parts.kind, *parts.facts) + block
+    if parts.kind in ARRAYS:
+        return _array(parts, block)
     items = [known[item[0]] if type(item) is tuple else _scalar(item) for item in contents]
     if parts.kind in SORTED:
         items.sort()
@@ -100,6 +101,11 @@ def _row(row: Row, known: list[bytes], blocks: Iterator[bytes], unordered_dicts:
     facts = [_scalar(fact) for fact in parts.facts]
     head = b"(%d,%d:" % (len(facts), len(items))
     return b"".join((head, _text(parts.kind), *facts, *items, block))
+
+
+def _array(parts: Parts, block: bytes) -> bytes:
+    """Encode an array, whose facts are texts and integers."""
+    return _head(parts.kind, *parts.facts) + block
 
 
 @lru_cache(maxsize=1_024, typed=True)

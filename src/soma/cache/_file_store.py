@@ -24,14 +24,15 @@ from soma.cache._base_store import BaseStore
 from soma.cache._layout import path_of
 from soma.cache._listing import listing
 from soma.cache._mounts import is_local
-from soma.cache._record import FORMAT, LARGEST, Record, check_hash
+from soma.cache._record import FORMAT, LARGEST, Last, Record, check_hash, write_last
 from soma.cache._store import Blob, Damaged, Entry
-from soma.files import Before, NoPlainFile, make_folder, write_atomically
+from soma.files import Appender, Before, NoPlainFile, make_folder, write_atomically
 
 __all__ = ["FileStore"]
 
 MAPPED_FROM = 1_000_000  # bytes; a smaller file is read sooner than mapped
 MOST_DECODED = 4_096  # records
+LONGEST_LAST = 8_192  # bytes of pointers, from which a file of them is written anew
 MOST_MAPPED = 256  # a mapping may hold one of the process's file descriptors
 SETTLED_AFTER = 2.0  # seconds; two writes within a tick of the clock leave one time
 TOUCHED_AFTER = 3600.0  # seconds; a hit need not be noted each time
@@ -217,6 +218,23 @@ class FileStore(BaseStore):
             with suppress(OSError):
                 os.rmdir(full)
             write_atomically(full, parts, before=self._before)
+
+    def _add(self, path: str, last: Last) -> None:
+        size = self._size(path)
+        # Growing costs a fraction of a new file. Over a network, two may write to one place.
+        if size is None or size > LONGEST_LAST or not self._is_local():
+            super()._add(path, last)
+            return
+        line = write_last(last)
+        try:
+            if self._before is not None:
+                self._before("append")
+            with Appender(f"{self.root}/{path}") as file:
+                file.append(line[:-1])
+        except OSError as error:
+            self._failed_to_write(path, error)
+        else:
+            self._count_written(len(line))
 
     def _make_folders(self, folder: str) -> None:
         """Make a folder below the root, after the file that says which format the others have."""

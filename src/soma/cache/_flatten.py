@@ -5,15 +5,18 @@ shared contents cost once. `_digest.py` and `_codec.py` each read the rows once.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple, TypeAlias
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeAlias
 
-from soma.cache._parts import PAIRED, SCALARS, Parts, Refused
+from soma.cache._parts import ARRAYS, PAIRED, SCALARS, Parts, Refused
 from soma.cache._registry import take_apart
 
 Foreign: TypeAlias = Callable[[object, str], bytes | None]
 
 DEEPEST = 1_000
 OPEN = -1
+
+_CLASSES = {("numpy", "ndarray"), ("torch", "Tensor"), ("torch.nn.parameter", "Parameter")}
 
 
 class Row(NamedTuple):
@@ -99,6 +102,23 @@ def flatten(value: object, *, storing: bool = False, foreign: Foreign | None = N
                 stack[-1].items.append((len(rows),))
             rows.append(Row(visit.parts, visit.items))
     return Flat(rows, (len(rows) - 1,))
+
+
+def lone_array(value: object) -> Parts | None:
+    """Return the parts of a value that is one array, without a row around them; else None."""
+    cls: Any = type(value)
+    try:
+        if not _may_be_array(cls):
+            return None
+        parts = take_apart(value)
+    except Exception:  # `flatten` says what is wrong
+        return None
+    return parts if parts.kind in ARRAYS else None
+
+
+@lru_cache(maxsize=1_024)
+def _may_be_array(cls: type) -> bool:
+    return (cls.__module__, cls.__name__) in _CLASSES
 
 
 def _parts(item: object, stack: list[_Visit], storing: bool, foreign: Foreign | None) -> Parts:

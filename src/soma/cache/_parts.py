@@ -14,6 +14,7 @@ Fact: TypeAlias = Scalar | bytes
 
 SCALARS = frozenset({type(None), bool, int, float, str})
 
+ARRAYS = frozenset({"numpy.array", "torch.tensor", "torch.parameter"})  # their facts: str and int
 SORTED = frozenset({"set", "frozenset"})
 PAIRED = frozenset({"dict", "defaultdict", "Counter"})  # keys and values take turns
 

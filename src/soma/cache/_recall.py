@@ -4,6 +4,8 @@
 equal for as long as they are the same objects; code is checked once in a run.
 """
 
+from collections.abc import Sequence
+from itertools import chain
 from operator import is_
 from typing import NamedTuple
 
@@ -15,7 +17,7 @@ from soma.cache._identity_values import ATOMS
 from soma.cache._reach import Reach
 from soma.core import Filter
 
-__all__ = ["Moment", "Recall"]
+__all__ = ["Glance", "Moment", "Recall"]
 
 
 class Moment:
@@ -83,6 +85,11 @@ class Recall:
         self._known = _Known(found, before, arguments, mark) if plain else None
         return found
 
+    @property
+    def plain(self) -> bool:
+        """Whether the last identity holds for as long as a `Glance` at the filter does."""
+        return self._known is not None
+
     def _is_plain(self) -> bool:
         """Whether all that counts changes only by another object in its place."""
         filter = self.filter
@@ -97,6 +104,28 @@ class Recall:
         ]
         values = (*public, *given.named.values(), *given.positional)
         return ATOMS.issuperset(map(type, values)) and not _has_slots(type(filter))
+
+
+class Glance:
+    """Several filters at one moment: tells whether those that are plain are what they were then."""
+
+    __slots__ = ("_filters", "_marks", "_names", "_values")
+
+    def __init__(self, filters: Sequence[Filter], moment: Moment) -> None:
+        spaces = [*map(vars, filters)]
+        self._filters = filters
+        self._names = [*map(tuple, spaces)]
+        self._values = [*chain.from_iterable(map(dict.values, spaces))]
+        self._marks = {cls: moment.mark(cls) for cls in map(type, filters)}
+
+    def holds(self, moment: Moment) -> bool:
+        """Whether all attributes are the same objects, and the code of each class is the same."""
+        spaces = [*map(vars, self._filters)]
+        return (
+            [*map(tuple, spaces)] == self._names
+            and all(map(is_, chain.from_iterable(map(dict.values, spaces)), self._values))
+            and all(moment.mark(cls) == mark for cls, mark in self._marks.items())
+        )
 
 
 def _has_slots(cls: type) -> bool:

@@ -1,11 +1,14 @@
 """The small files of a cache: records, which lead from a key to a value, and pointers to them.
 
-A file is one JSON object. Its first field is a hash of all that follows, so a torn, edited
-or bit-flipped file is told from a whole one; its `key` tells when it stands under the name
-of another. Whatever cannot be read is a miss. Where the files stand: `_base_store.py`.
+A record's file is one JSON object. Its first field is a hash of all that follows, so a torn,
+edited or bit-flipped file is told from a whole one; its `key` tells when it stands under the
+name of another. Pointers are such objects too, a line each, the latest at the end of the file.
+Whatever cannot be read is a miss. Where the files stand: `_base_store.py`.
 """
 
 import re
+from collections.abc import Iterator
+from contextlib import suppress
 from typing import Annotated, Literal, TypeVar
 
 import msgspec
@@ -17,17 +20,20 @@ __all__ = [
     "Last",
     "OtherFormat",
     "Record",
+    "SORTS",
     "TORN",
     "check_hash",
+    "latest_lines",
     "parse",
-    "parse_last",
-    "read_last",
+    "parse_lasts",
+    "read_lasts",
     "write_last",
     "write_record",
 ]
 
-FORMAT = 2  # another number here makes every stored entry a miss
+FORMAT = 3  # another number here makes every stored entry a miss
 LARGEST = 1_000_000  # bytes of a file that is still read
+SORTS = 16  # whose last records are remembered for one node
 TORN = "its bytes are not the ones that were written"
 
 _HEAD = b'{"check":"'
@@ -59,12 +65,12 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Last(msgspec.Struct, frozen=True, kw_only=True):
-    """The key of the last record that a node has written, and of the last of each sort."""
+    """The key of the last record of one sort that a node has written."""
 
     format: int = FORMAT
-    name: str
+    name: str  # stands for the node
+    sort: str
     key: str
-    keys: dict[str, str] = {}  # by sort, the latest at the end
 
 
 class _Format(msgspec.Struct):
@@ -113,30 +119,42 @@ def parse(data: bytes) -> Record:
     return record
 
 
-def read_last(data: bytes) -> Last | None:
-    """Return the pointer in a file's bytes, or None if there is none to be read."""
-    try:
-        return parse_last(data)
-    except ValueError:
-        return None
+def read_lasts(data: bytes) -> Iterator[Last]:
+    """Yield the pointers in a file's bytes that can be read, the latest first."""
+    for line in reversed(data.splitlines()):
+        with suppress(ValueError):
+            yield _parse_last(line)
 
 
-def parse_last(data: bytes) -> Last:
-    """Return the pointer in a file's bytes.
+def parse_lasts(data: bytes) -> list[Last]:
+    """Return the pointers in a file's bytes.
 
     Raises:
-        OtherFormat: another version has written it.
-        ValueError: it is damaged; the message says how.
+        OtherFormat: another version has written one.
+        ValueError: one is damaged; the message says how.
     """
-    last = _open_seal(data, _lasts)
-    if not all(map(_is_hash, (last.name, last.key, *last.keys.values()))):
-        raise ValueError("it holds something else where a name or key should be")
-    return last
+    return [_parse_last(line) for line in data.splitlines()]
+
+
+def latest_lines(data: bytes, name: str) -> list[bytes]:
+    """Return the line of a node's latest pointer of each sort, for the sorts written last."""
+    latest: dict[str, Last] = {}
+    for last in read_lasts(data):
+        if last.name == name and len(latest) < SORTS:
+            latest.setdefault(last.sort, last)
+    return [write_last(last) for last in reversed(latest.values())]
 
 
 def write_last(last: Last) -> bytes:
-    """Return the bytes of a pointer's file."""
-    return _seal(last)
+    """Return the line of a pointer."""
+    return _seal(last) + b"\n"
+
+
+def _parse_last(line: bytes) -> Last:
+    last = _open_seal(line, _lasts)
+    if not (_is_hash(last.name) and _is_hash(last.key)):
+        raise ValueError("it holds something else where a name or key should be")
+    return last
 
 
 def _seal(content: Record | Last) -> bytes:

@@ -10,6 +10,7 @@ of the value is made of too: nothing large is hashed twice.
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from math import prod
 
 import msgspec
@@ -21,6 +22,7 @@ from soma.cache._parts import Block, Buffer
 NAME = "soma"  # of the structure, in the metadata
 ALIGNED = 64
 LONGEST = 100_000_000  # bytes of a header, as in the safetensors library
+REPEATED = 4_096  # bytes of a header that is likely to be read again, as that of one array
 FILE = b"soma file 1:"
 
 WIDTHS = {
@@ -78,15 +80,19 @@ def read(file: memoryview) -> tuple[str, list[memoryview]]:
     if len(file) < 8 or size > min(LONGEST, len(file) - 8):
         raise ValueError("a header that is not whole")
     start = 8 + size
-    entries = _header.decode(file[8:start])
+    look = _layout if size <= REPEATED else _layout.__wrapped__
+    structure, places = look(bytes(file[8:start]), len(file) - start)
+    return structure, [file[start + begin : start + end] for begin, end in places]
+
+
+@lru_cache(maxsize=512)
+def _layout(header: bytes, size: int) -> tuple[str, list[tuple[int, int]]]:
+    """Return the structure, and where each block is, by a header before so many bytes of data."""
+    entries = _header.decode(header)
     metadata = _metadata.decode(entries.pop("__metadata__", b"{}"))
     found = {name: _entry.decode(entry) for name, entry in entries.items()}
-    _check(list(found.values()), len(file) - start)
-    blocks = []
-    for number in range(len(found)):
-        begin, end = found[str(number)].data_offsets
-        blocks.append(file[start + begin : start + end])
-    return metadata[NAME], blocks
+    _check(list(found.values()), size)
+    return metadata[NAME], [found[str(number)].data_offsets for number in range(len(found))]
 
 
 def hash_parts(header: Buffer, blocks: Sequence[bytes]) -> str:

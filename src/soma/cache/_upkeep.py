@@ -7,7 +7,7 @@ import re
 import time
 from dataclasses import dataclass
 
-from soma.cache._record import TORN, OtherFormat, Record, check_hash, parse, parse_last
+from soma.cache._record import TORN, OtherFormat, Record, check_hash, parse, parse_lasts
 from soma.cache._store import Entry, Store
 from soma.cache._tensor_file import hash_file
 from soma.errors import InvalidCache
@@ -182,8 +182,8 @@ def _fault(store: Store, entry: Entry, hashes: dict[str, set[str]]) -> str | Non
         if data is None or entry.kind in ("pin", "temporary"):
             return None
         if entry.kind == "last":
-            last = parse_last(bytes(data))
-            return None if last.name == entry.name else "it is the pointer of another name"
+            names = {last.name for last in parse_lasts(bytes(data))}
+            return None if names == {entry.name} else "it is the pointer of another name"
         record = parse(bytes(data))
     except OtherFormat:
         return None

@@ -3,6 +3,8 @@
 A record's facts hold the line that says why its node ran: `engine/_facts.py` wrote it there.
 """
 
+from functools import lru_cache
+
 from soma.cache._digest import combine
 from soma.cache._record import Record, parse
 from soma.cache._store import Entry, Store
@@ -10,6 +12,7 @@ from soma.cache._store import Entry, Store
 __all__ = ["became", "last_name", "last_record"]
 
 
+@lru_cache(maxsize=4_096)
 def last_name(node: str) -> str:
     """Return the name under which the last records of a node are noted."""
     return combine("last", node)

@@ -5,7 +5,7 @@ whose answers are all stored reads one record for each node, and the values of t
 """
 
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from typing import Literal, cast
 from warnings import warn
 
@@ -246,7 +246,12 @@ class CachedCall:
 def _sort(turn: Turn, kind: str) -> str:
     """Return the class and kind as one text: only records of one sort are compared."""
     assert turn.what is not None
-    return combine(kind, turn.what.class_name)
+    return _sort_of(kind, turn.what.class_name)
+
+
+@lru_cache(maxsize=4_096)
+def _sort_of(kind: str, class_name: str) -> str:
+    return combine(kind, class_name)
 
 
 def _digest(held: Held, what: str, source: NodeId = "") -> str:

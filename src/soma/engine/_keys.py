@@ -15,6 +15,8 @@ class Key(Protocol):
     def parts(self) -> tuple[Part, ...]:
         """Return its digests, texts and numbers.
 
+        They stay the same for as long as all attributes of the filter are the same objects.
+
         Raises:
             Unkeyed: one of them has no digest.
         """

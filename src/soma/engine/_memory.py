@@ -10,7 +10,7 @@ from functools import partial
 from soma.cache import Cache, Missing, Recall, Undigestible, Unfingerprintable, digest
 from soma.core import NodeId, Topology, has_module
 from soma.engine._cached import CachedCall
-from soma.engine._facts import not_run, refusal_of
+from soma.engine._facts import refusal_of
 from soma.engine._held import Held
 from soma.engine._keys import Unkeyed
 from soma.engine._program import Instruction, Program, turns_of
@@ -59,8 +59,9 @@ class Memory:
         self, program: Program, run: CachedRun, held: Mapping[NodeId, Held], states: States
     ) -> dict[NodeId, object] | None:
         """Return the leaves' outputs by a shortcut; None: there is none, or one is not stored."""
+        shortcuts = self._shortcuts_of(program, states)
         try:
-            keys = self._shortcuts_of(program, states).find(_start(run, held), run.moment)
+            keys = shortcuts.find(_start(run, held), run.moment)
         except (Unkeyed, Unfingerprintable):
             return None
         if keys is None:
@@ -74,8 +75,7 @@ class Memory:
                 outputs[leaf] = self.cache.load(record)
             except Missing:
                 return None
-        for one in program.instructions:
-            self.reasons[one.node] = not_run(one.node)
+        self.reasons.update(shortcuts.reasons)
         return outputs
 
     def learn_shortcut(
@@ -118,9 +118,12 @@ class Memory:
         if known is None or known.program is not program:
             nodes = [
                 NodeParts(
-                    self._recall(one.node),
+                    recall := self._recall(one.node),
                     one.key,
-                    partial(self._state_digest, one.node, states),
+                    # A module's weights are in its key.
+                    None
+                    if has_module(recall.filter)
+                    else partial(self._state_digest, one.node, states),
                 )
                 for one in program.instructions
             ]

@@ -5,14 +5,17 @@ stay the same, inputs seen before lead to the same leaves, so the nodes between 
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
-from soma.cache import Moment, Recall
+from soma.cache import Glance, Moment, Recall
 from soma.core import Filter, NodeId
+from soma.engine._facts import not_run
 from soma.engine._keys import Key, Part
 from soma.engine._program import Program
 
 _MOST = 4_096  # inputs remembered
+_SAYS = attrgetter("_cacheable", "_deterministic")
 
 Parts = tuple[Part, ...]
 
@@ -34,7 +37,7 @@ class NodeParts(NamedTuple):
 
     recall: Recall
     call: Key | None
-    state_digest: Callable[[], str | None]
+    state_digest: Callable[[], str | None] | None  # None: it has no state beside its filter
 
     def now(self, moment: Moment) -> Parts:
         """Return them.
@@ -44,7 +47,21 @@ class NodeParts(NamedTuple):
         """
         call = () if self.call is None else self.call.parts()
         identity = self.recall.identity(moment).digest
-        return own_parts(self.recall.filter, identity, self.state_digest(), call)
+        state = None if self.state_digest is None else self.state_digest()
+        return own_parts(self.recall.filter, identity, state, call)
+
+
+class _Known(NamedTuple):
+    """What the nodes were like in earlier runs, and where inputs led while they were so.
+
+    In one object: another thread must not see one part of it without the others.
+    """
+
+    parts: Sequence[Parts]
+    leaves: dict[Parts, tuple[str, ...]]
+    # What to look at first; None: all parts have to be read.
+    glance: Glance | None = None
+    unseen: Sequence[object] = ()  # what a glance does not see
 
 
 class Shortcuts:
@@ -57,9 +74,11 @@ class Shortcuts:
 
     def __init__(self, program: Program, nodes: Sequence[NodeParts]) -> None:
         self.program = program
+        self.reasons = {one.node: not_run(one.node) for one in program.instructions}
         self._nodes = nodes
-        # Both in one attribute: another thread must not see one without the other.
-        self._known: tuple[list[Parts], dict[Parts, tuple[str, ...]]] = ([], {})
+        self._filters = [node.recall.filter for node in nodes]
+        self._states = [node.state_digest for node in nodes if node.state_digest is not None]
+        self._known = _Known([], {})
 
     def find(self, start: Parts, moment: Moment) -> tuple[str, ...] | None:
         """Return the keys of the leaves, in the program's order; None: these inputs are new.
@@ -67,9 +86,11 @@ class Shortcuts:
         Args:
             start: the seed, the settings and the digests of the inputs.
         """
-        parts, leaves = self._known
-        found = leaves.get(start)
-        if found is None or [node.now(moment) for node in self._nodes] != parts:
+        known = self._known
+        found = known.leaves.get(start)
+        if found is None or not (
+            self._same_at_a_glance(known, moment) or self._same(known, moment)
+        ):
             return None
         return found
 
@@ -77,8 +98,24 @@ class Shortcuts:
         """Remember a run in which the answers of all nodes were stored."""
         leaves = tuple(found[leaf].key for leaf, _ in self.program.exits)
         now = [found[one.node].parts for one in self.program.instructions]
-        parts, known = self._known
-        if now != parts or len(known) >= _MOST:
-            self._known = (now, {start: leaves})
+        known = self._known
+        if now != known.parts or len(known.leaves) >= _MOST:
+            self._known = _Known(now, {start: leaves})
         else:
-            known[start] = leaves
+            known.leaves[start] = leaves
+
+    def _same_at_a_glance(self, known: _Known, moment: Moment) -> bool:
+        glance = known.glance
+        return glance is not None and glance.holds(moment) and self._unseen() == known.unseen
+
+    def _same(self, known: _Known, moment: Moment) -> bool:
+        """Whether all parts are what they were; if so, a glance will do the next time."""
+        glance, unseen = Glance(self._filters, moment), self._unseen()
+        if [node.now(moment) for node in self._nodes] != known.parts:
+            return False
+        if all(node.recall.plain for node in self._nodes):
+            self._known = known._replace(glance=glance, unseen=unseen)
+        return True
+
+    def _unseen(self) -> list[object]:
+        return [*map(_SAYS, self._filters), *(state() for state in self._states)]

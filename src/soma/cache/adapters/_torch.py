@@ -68,7 +68,7 @@ def _bytes(torch: Any, value: Any, plain: bool) -> Any:
     if value.numel() == 0:
         return b""
     if plain and value.is_cpu and value.is_contiguous() and not value.is_neg():
-        return value.detach().numpy().data.cast("B")
+        return (value.detach() if value.requires_grad else value).numpy().data.cast("B")
     whole = value.detach().cpu().resolve_conj().resolve_neg().contiguous().view(-1)
     if whole.is_complex():
         whole = torch.view_as_real(whole).view(-1)
@@ -87,8 +87,10 @@ def _build_tensor(stored: Stored) -> Any:
     if size == 0:
         tensor = torch.empty(shape, dtype=dtype)
     else:
-        tensor = torch.frombuffer(stored.memory(), dtype=dtype).reshape(shape)
-    requires_grad, device = stored.aside or (False, "")
+        tensor = torch.frombuffer(stored.memory(), dtype=dtype).view(shape)
+    if not stored.aside:
+        return tensor
+    requires_grad, device = stored.aside
     if device:
         if device == "meta":
             raise ValueError("a tensor without values")
