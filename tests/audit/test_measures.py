@@ -71,7 +71,7 @@ def test_activations(name: str, where: str) -> None:
 
     slack = 30 if where == "cpu" and sampled(x) is not None else 1
     scale = truth.norm * len(x) ** 0.5
-    assert found.norm == pytest.approx(truth.norm, rel=2e-4)
+    assert found.norm == pytest.approx(truth.norm, rel=2e-4 if slack == 1 else 0.02)
     assert found.spread == pytest.approx(truth.spread, rel=1e-3 * slack)
     assert found.total == pytest.approx(truth.total, abs=1e-5 * slack * scale * x.numel() ** 0.5)
     assert found.absolute == pytest.approx(truth.absolute, rel=1e-5 if slack == 1 else 0.03)
@@ -90,7 +90,7 @@ def _marked(at: tuple[int, ...], value: float) -> Tensor:
 @pytest.mark.parametrize("at", [(0, 0), (13, 1201), (63, 4095)])
 @pytest.mark.parametrize("value", [1.0, -7.0, torch.nan, torch.inf])
 def test_a_single_number_in_a_large_output(at: tuple[int, int], value: float) -> None:
-    """It shows in extremes and norm wherever it is, though a sample tells the rest."""
+    """It shows in extremes and norm wherever it is, though a sample would not have it."""
     x = _marked(at, value)
     assert sampled(x) is not None
     found = Activation(*Measures().activation(x, None).values)

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from soma.audit._board import Boards, Row
-from soma.audit._sample import LEAST, sampled
+from soma.audit._sample import sampled
 from soma.audit._tensors import flat
 
 PIECE = 1 << 18  # elements
@@ -105,7 +105,7 @@ class Measures:
         """Return norm and largest absolute value of a row of numbers on a CPU."""
         squares, largest = 0.0, 0.0
         for piece in torch.split(row, PIECE) if row.numel() > PIECE else (row,):
-            low, high = _ends(piece)
+            low, high = (one.item() for one in torch.aminmax(piece))
             top = max(-low, high)
             if not math.isfinite(top):
                 top = math.nan if piece.isnan().any() else math.inf
@@ -164,7 +164,7 @@ class Measures:
         for piece in torch.split(row, PIECE) if row.numel() > PIECE else (row,):
             bottom, top = low, high
             if sums is None:
-                bottom, top = _ends(piece)
+                bottom, top = (one.item() for one in torch.aminmax(piece))
                 if not (bottom > -LARGE and top < LARGE and max(-bottom, top) > SMALL):
                     return None
                 low, high = min(low, bottom), max(high, top)
@@ -198,14 +198,18 @@ class Measures:
         )  # fmt: skip
 
     def _by_sample(self, x: Tensor, some: Tensor, sums: Sums | None) -> tuple[float, ...] | None:
-        """As `_usual`, with all but the extremes and the norm told by a sample of the output."""
-        low, high, squares = self._extremes(flat(x)) if sums is None else sums[:3]
-        if not (low > -LARGE and high < LARGE and max(-low, high) > SMALL):
+        """As `_usual`, with all but the extremes told by a sample of the output."""
+        low, high = sums[:2] if sums is not None else (one.item() for one in torch.aminmax(flat(x)))
+        top = max(-low, high)
+        if not (low > -LARGE and high < LARGE and top > SMALL):
             return None
         count, samples = some.numel(), some.shape[0]
         room = self.scratch(x, 2 * count)
         row = room[:count].view(some.shape).copy_(some).view(-1)
         seen, times = row.dot(row).item(), x.numel() / count
+        squares = seen * times if sums is None else sums.squares
+        if sums is None and top * top > 0.01 * seen:
+            squares = sum(one.dot(one).item() for one in torch.split(flat(x), PIECE))
         if not 0.5 * squares < seen * times < 2.0 * squares:
             return None  # few numbers make up the norm
         by_place = row.view(samples, -1).sum(0)
@@ -224,23 +228,12 @@ class Measures:
             math.sqrt(squares), spread * squares, low, high, varies,
         )  # fmt: skip
 
-    def _extremes(self, row: Tensor) -> tuple[float, float, float]:
-        """Return the smallest number of a row, the largest, and the sum of squares."""
-        low, high, squares = math.inf, -math.inf, 0.0
-        for piece in torch.split(row, PIECE) if row.numel() > PIECE else (row,):
-            bottom, top = _ends(piece)
-            if not math.isfinite(top - bottom):
-                return bottom, top, math.nan
-            low, high = min(low, bottom), max(high, top)
-            squares += piece.dot(piece).item()
-        return low, high, squares
-
     def _activation(self, x: Tensor) -> tuple[float, ...]:
         row = flat(x)
         found = [0.0] * 7  # bad, masked, zeros, total, absolute, squares, spread
         lows, highs, done = [], [], 0
         for piece in torch.split(row, PIECE) if row.numel() > PIECE else (row,):
-            low, high = _ends(piece)
+            low, high = (one.item() for one in torch.aminmax(piece))
             lows.append(low)
             highs.append(high)
             if not math.isfinite(high - low) and not (math.isfinite(low) and math.isfinite(high)):
@@ -250,7 +243,7 @@ class Measures:
                 piece = kept
                 if not piece.numel():
                     continue
-                low, high = _ends(piece)
+                low, high = (one.item() for one in torch.aminmax(piece))
             count = piece.numel()
             zeros, total, absolute, squares, spread = self._piece(piece, low, high)
             if done:
@@ -313,14 +306,6 @@ class Measures:
             return means.dot(means).item()
         means = means / top
         return means.dot(means).item() * top * top
-
-
-def _ends(piece: Tensor) -> tuple[float, float]:
-    """Return the smallest and the largest number; NaN for both where any is."""
-    if piece.numel() < LEAST:  # one call is faster than two, and two passes than its one
-        low, high = torch.aminmax(piece)
-        return low.item(), high.item()
-    return piece.amin().item(), piece.amax().item()
 
 
 def _pieces(one: Tensor, other: Tensor) -> Iterable[tuple[Tensor, Tensor]]:
