@@ -115,12 +115,15 @@ class Recorder(Guarded):
             self._order += 1
             self.attach()
         taken.calls[at] = taken.calls.get(at, 0) + 1
-        if not spot.path and not self.outputs.are_told and not repeated:
-            self.repeats.end(spot.node, output)
+        ends = not spot.path and not self.outputs.are_told and not repeated
         if not taken.whole:
+            if ends:
+                self.repeats.end(spot.node, output)
             return
         read = spot if spot.elsewhere is None else None  # of those more is known elsewhere
         parts = self.reader.output(at_pass, read, output, taken)
+        if ends:
+            self.repeats.end(spot.node, output, parts=parts)
         given = at_pass.inputs.get(id(spot.activation))
         at_pass.calls.setdefault(at, []).append(Call(parts, given))
         if not spot.path:
@@ -170,7 +173,9 @@ class Recorder(Guarded):
         """Take the gradient of a tensor."""
         task = self._task()
         if self._now is not None and self._now.whole:
-            self.reader.gradient(reading, task, gradient)
+            row = self.reader.gradient(reading, task, gradient)
+            for call, suffix in reading.kept_for:
+                self.repeats.gradient_came(call, suffix, gradient, row)
 
     def accumulated(self, index: int) -> None:
         """Take note that a parameter has got a gradient."""
@@ -302,7 +307,7 @@ class Recorder(Guarded):
             self._close(skipped=False)
         elif self._now is not None:
             for at_pass in self._now.passes:
-                at_pass.remove_handles()
+                at_pass.end()
         self._now = self._last = None
         self.read()
         self.settler.describe()
@@ -322,8 +327,7 @@ class Recorder(Guarded):
         assert taken is not None
         self.settler.take(taken, numbers, skipped=skipped)
         for at_pass in taken.passes:
-            at_pass.forget()
-            at_pass.remove_handles()
+            at_pass.end()
         self.repeats.forget(taken)
         self._last, self._last_numbers, self._now = taken, numbers, None
         self._steps += 1
