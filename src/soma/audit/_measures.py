@@ -55,6 +55,7 @@ class Sums(NamedTuple):
     high: float
     squares: float
     spread: float
+    by_place: Tensor | None = None  # sums over the first axis
 
 
 class Measures:
@@ -105,7 +106,7 @@ class Measures:
         """Return norm and largest absolute value of a row of numbers on a CPU."""
         squares, largest = 0.0, 0.0
         for piece in torch.split(row, PIECE) if row.numel() > PIECE else (row,):
-            low, high = (one.item() for one in torch.aminmax(piece))
+            low, high = _ends(piece)
             top = max(-low, high)
             if not math.isfinite(top):
                 top = math.nan if piece.isnan().any() else math.inf
@@ -164,7 +165,7 @@ class Measures:
         for piece in torch.split(row, PIECE) if row.numel() > PIECE else (row,):
             bottom, top = low, high
             if sums is None:
-                bottom, top = (one.item() for one in torch.aminmax(piece))
+                bottom, top = _ends(piece)
                 if not (bottom > -LARGE and top < LARGE and max(-bottom, top) > SMALL):
                     return None
                 low, high = min(low, bottom), max(high, top)
@@ -178,7 +179,9 @@ class Measures:
                 one_sided.append(piece)
             if bottom <= 0 <= top:
                 zeros += piece.numel() - torch.ne(piece, 0, out=self.scratch(piece)).sum().item()
-        by_place = x.sum(0).reshape(-1) if samples > 1 else row
+        by_place = None if sums is None else sums.by_place
+        if by_place is None:
+            by_place = x.sum(0).reshape(-1) if samples > 1 else row
         total = by_place.sum().item()
         if low >= 0 or high <= 0:
             absolute = abs(total)
@@ -199,7 +202,7 @@ class Measures:
 
     def _by_sample(self, x: Tensor, some: Tensor, sums: Sums | None) -> tuple[float, ...] | None:
         """As `_usual`, with all but the extremes told by a sample of the output."""
-        low, high = sums[:2] if sums is not None else (one.item() for one in torch.aminmax(flat(x)))
+        low, high = sums[:2] if sums is not None else _ends(flat(x))
         top = max(-low, high)
         if not (low > -LARGE and high < LARGE and top > SMALL):
             return None
@@ -233,7 +236,7 @@ class Measures:
         found = [0.0] * 7  # bad, masked, zeros, total, absolute, squares, spread
         lows, highs, done = [], [], 0
         for piece in torch.split(row, PIECE) if row.numel() > PIECE else (row,):
-            low, high = (one.item() for one in torch.aminmax(piece))
+            low, high = _ends(piece)
             lows.append(low)
             highs.append(high)
             if not math.isfinite(high - low) and not (math.isfinite(low) and math.isfinite(high)):
@@ -243,7 +246,7 @@ class Measures:
                 piece = kept
                 if not piece.numel():
                     continue
-                low, high = (one.item() for one in torch.aminmax(piece))
+                low, high = _ends(piece)
             count = piece.numel()
             zeros, total, absolute, squares, spread = self._piece(piece, low, high)
             if done:
@@ -306,6 +309,12 @@ class Measures:
             return means.dot(means).item()
         means = means / top
         return means.dot(means).item() * top * top
+
+
+def _ends(row: Tensor) -> tuple[float, float]:
+    """Return the smallest and the largest number; NaN for both where any is."""
+    low, high = torch.aminmax(row)
+    return low.item(), high.item()
 
 
 def _pieces(one: Tensor, other: Tensor) -> Iterable[tuple[Tensor, Tensor]]:

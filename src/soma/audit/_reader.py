@@ -105,7 +105,7 @@ class Reader:
             assert found.axis is not None
             found.channels = channel_output(x, found.axis, self.measures.scratch)
         if found.channels is not None:
-            spot.channel_axis, spot.channels = found.axis, found.channels.mean.numel()
+            spot.channel_axis, spot.channels = found.axis, found.channels.channels
 
     def _with_channels(self, tensor: Tensor) -> Tensor | None:
         """Return plain numbers of a tensor in which channels can be told apart."""

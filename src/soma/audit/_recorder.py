@@ -166,7 +166,9 @@ class Recorder(Guarded):
     def given_loss(self, losses: Sequence[Tensor]) -> None:
         """Take the loss that a backward is about to start from."""
         if self._now is not None and losses and not (self._open and self._now.loss):
-            total = torch.stack([one.detach().float().sum() for one in losses]).sum()
+            total = losses[0].detach()
+            if len(losses) > 1 or total.numel() > 1:
+                total = torch.stack([one.detach().float().sum() for one in losses]).sum()
             self._now.loss.append(self.measures.boards.put(total.reshape(1)))
 
     def gradient_seen(self, reading: Reading, gradient: Tensor) -> None:
@@ -189,7 +191,10 @@ class Recorder(Guarded):
         taken.real.add(task)
         if taken.passes:
             taken.passes[-1].has_backward = True
-        self.weights.arrived(index, self._numbers)
+        self.weights.arrived(index)
+        if self.weights.is_of_interest(index):
+            # It may be cleared before the backward ends.
+            self.weights.measure([index], self._numbers)
         self.arrivals.came(index, task, is_innermost=self._running[-1:] == [task])
 
     def backward_ended(self, task: int) -> None:
@@ -337,7 +342,7 @@ class Recorder(Guarded):
         self.budget.note(taken.number, self.spent, now - taken.began)
         self.spent, self._ended = 0.0, now
         self.measurements.every = self.budget.every
-        if self.budget.every > 1:
+        if self.budget.every > 1 and taken.whole:
             self.weights.let_go()
         self._settle_some()
 

@@ -112,8 +112,8 @@ class Weights:
 
     def known(self, parameters: Iterable[Tensor]) -> list[int]:
         """Return the indices of those parameters that are under audit."""
-        found = (self._index.get(id(one)) for one in parameters)
-        return [one for one in found if one is not None]
+        find = self._index.get
+        return [at for one in parameters if (at := find(id(one))) is not None]
 
     def attach(self, recorder: "Recorder", stack: ExitStack) -> None:
         """Put a hook on every parameter that asks for a gradient and has none yet."""
@@ -130,17 +130,21 @@ class Weights:
                 hooks = cast(OrderedDict[int, object], parameter._post_accumulate_grad_hooks)
                 hooks.move_to_end(handle.id, last=False)
 
-    def arrived(self, index: int, numbers: Numbers) -> None:
+    def arrived(self, index: int) -> None:
         """Note that a gradient was added to a parameter's `.grad`."""
         weight = self.all[index]
         mark = _mark(weight.parameter.grad)
-        added = weight.last is not None and mark == (weight.last[0], weight.last[1] + 1)
-        weight.is_stale = added and (weight.is_stale or weight.is_spent)
+        weight.is_stale = (
+            weight.last is not None
+            and mark == (weight.last[0], weight.last[1] + 1)  # it was added to what was there
+            and (weight.is_stale or weight.is_spent)
+        )
         weight.is_spent = False
         weight.last = mark
-        if self.is_of_interest(index):
-            # It may be cleared before the backward ends.
-            self._gradients(numbers.left, [index])
+
+    def measure(self, indices: Iterable[int], numbers: Numbers) -> None:
+        """Measure gradients as they are now, in the middle of a backward."""
+        self._gradients(numbers.left, indices)
 
     def is_of_interest(self, index: int) -> bool:
         """Whether somebody else acts on a parameter's gradient as soon as it is there."""
@@ -174,8 +178,8 @@ class Weights:
         changed = [
             index
             for index in fresh
-            if self.all[index].parameter.grad is not None
-            and _mark(self.all[index].parameter.grad) != self.all[index].left
+            if (gradient := self.all[index].parameter.grad) is not None
+            and (id(gradient), gradient._version) != self.all[index].left
         ]
         if changed:
             left = {index: self.all[index].left for index in changed}
@@ -219,7 +223,7 @@ class Weights:
             weight = self.all[index]
             gradient = weight.parameter.grad
             if gradient is not None:
-                weight.left = _mark(gradient)
+                weight.left = (id(gradient), gradient._version)
                 found.append(index)
                 gradients.append(gradient)
         self._norms.put(rows, found, gradients)
