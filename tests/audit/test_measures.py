@@ -223,12 +223,14 @@ def test_a_channel_too_small_for_squares(small: float) -> None:
     assert float((found.spread[2] / found.samples).sqrt()) == pytest.approx(truth, rel=1e-3)
 
 
-@pytest.mark.parametrize("name", ["large", "tiny", "huge", "double", "turned"])
+@pytest.mark.parametrize("name", ["large", "not so large", "tiny", "huge", "double", "turned"])
 def test_the_norm_alone(name: str) -> None:
     """Where no more is asked than a norm, it is the same one."""
-    found = Activation(*Measures().size(TENSORS[name]).values)
-    assert (found.size, found.bad) == (TENSORS[name].numel(), 0)
-    assert found.norm == pytest.approx(plainly(TENSORS[name]).norm, rel=1e-5)
+    x = TENSORS[name]
+    found = Activation(*Measures().size(x).values)
+    assert (found.size, found.bad) == (x.numel(), 0)
+    exact = sampled(x) is None
+    assert found.norm == pytest.approx(plainly(x).norm, rel=1e-5 if exact else 0.02)
 
 
 @pytest.mark.parametrize(

@@ -83,13 +83,17 @@ class Measures:
         return self.boards.put_all(_activation_on_device(x, flat_share))
 
     def size(self, x: Tensor) -> Row:
-        """Return the numbers of an output of which no more than its norm is asked."""
+        """Return the numbers of an output of which no more than its norm is asked.
+
+        Of a large one a sample tells it.
+        """
         if x.device.type == "cpu" and x.numel():
-            row = flat(x)
+            some = sampled(x)
+            row = flat(x) if some is None else some.reshape(-1)
             squares = sum(one.dot(one).item() for one in torch.split(row, PIECE))
             if SMALL**2 < squares < LARGE**2:
-                norm, unknown = math.sqrt(squares), (math.nan,)
-                return Row((float(row.numel()), 0.0, 0.0, *unknown * 3, norm, *unknown * 5))
+                norm, unknown = math.sqrt(squares * x.numel() / row.numel()), (math.nan,)
+                return Row((float(x.numel()), 0.0, 0.0, *unknown * 3, norm, *unknown * 5))
         return self.activation(x, None)
 
     def gradient(self, x: Tensor) -> Row:
