@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from soma.audit._measures import PIECE
+from soma.audit._sample import sampled
 
 # By the class's own name, so that look-alikes and quantised twins are known too.
 KNOWN = {
@@ -57,6 +58,8 @@ def flat_share(
 ) -> Tensor | None:
     """Return the share of outputs where the slope is below 5 % of its peak, as a tensor.
 
+    Of a large output a sample tells it.
+
     None: the activation has no flat part, or its output alone does not tell where.
 
     Args:
@@ -74,6 +77,8 @@ def flat_share(
     test = _FLAT.get(name)
     if test is None:
         return None
+    if (some := sampled(output)) is not None:
+        return test(activation, some).mean()
     pieces = torch.split(output.reshape(-1), PIECE)
     return torch.stack([test(activation, one).sum() for one in pieces]).sum() / output.numel()
 
