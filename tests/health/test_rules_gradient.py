@@ -257,6 +257,9 @@ def test_a_step_that_a_scaler_left_out_is_no_fault() -> None:
 
 def test_infinite_numbers_are_told_from_nan() -> None:
     """An overflow is INF."""
-    bad = {"act_bad_frac": 0.1, "act_max": math.inf}
+    bad = {
+        "act_bad_frac": [0.0] * 3 + [0.1] * (STEPS - 3),
+        "act_max": [3.0] * 3 + [math.inf] * (STEPS - 3),
+    }
 
     assert flags(measured({"net/a": bad}))["net/a"] == ["INF"]

@@ -6,6 +6,7 @@ from soma.health import Measurements, judge
 from tests.health.hand import STEPS, flags, layers, measured, step, unit
 
 LAYERS = ("net/a", "net/b", "net/c")
+ROSE = [step(at, loss=1.5 if 0 < at < 4 else 1.0) for at in range(STEPS)]  # and came back
 
 
 def test_bit_equal_while_others_move_is_frozen() -> None:
@@ -46,14 +47,28 @@ def test_a_block_frozen_as_a_whole_is_told_of_at_the_block() -> None:
 
 @pytest.mark.parametrize(("ratio", "flag"), [(0.11, ["LR_HIGH"]), (0.09, [])])
 def test_lr_high_at_its_line(ratio: float, flag: list[str]) -> None:
-    """Steps of a tenth of the weights are too large while the loss does not fall."""
-    assert flags(measured({"net/a": {"update_ratio": ratio}})).get("net/a", []) == flag
+    """Steps of a tenth of the weights are too large where the loss rises and does not fall."""
+    found = measured({"net/a": {"update_ratio": ratio}}, steps=ROSE)
+
+    assert flags(found).get("net/a", []) == flag
+
+
+def test_a_young_layer_may_take_large_steps_on_a_loss_that_is_noise() -> None:
+    """One module that begins small, and a loss that neither rises nor falls, is no fault."""
+    assert flags(measured({"net/a": {"update_ratio": 0.2}})) == {}
+
+
+def test_large_steps_everywhere_need_no_loss_that_rises() -> None:
+    """A loss with a ceiling cannot rise: where all modules jump, it need not."""
+    found = measured({id: {"update_ratio": 0.2} for id in LAYERS})
+
+    assert flags(found).get("net", []) == ["LR_HIGH"]
 
 
 @pytest.mark.parametrize(("last", "flag"), [(0.89, []), (0.91, ["LR_HIGH"])])
 def test_large_steps_that_help_are_fine(last: float, flag: list[str]) -> None:
     """A loss that falls by a tenth excuses large steps."""
-    steps = [step(at, loss=1.0 if at == 0 else last) for at in range(STEPS)]
+    steps = [step(at, loss=last if at > 3 else ROSE[at].loss) for at in range(STEPS)]
     found = measured({"net/a": {"update_ratio": 0.2}}, steps=steps)
 
     assert flags(found).get("net/a", []) == flag
