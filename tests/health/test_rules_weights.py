@@ -3,7 +3,7 @@
 import pytest
 
 from soma.health import Measurements, judge
-from tests.health.hand import STEPS, flags, layers, measured, step, unit
+from tests.health.hand import STEPS, activation, flags, layers, measured, snapshots, step, unit
 
 LAYERS = ("net/a", "net/b", "net/c")
 ROSE = [step(at, loss=1.5 if 0 < at < 4 else 1.0) for at in range(STEPS)]  # and came back
@@ -169,3 +169,30 @@ def test_a_called_module_without_an_output_gradient_is_unobserved() -> None:
     assert flags(measured({"net/a": {"out_grad_norm": None}})) == {
         "net/a": ["UNOBSERVED(no output gradient)"]
     }
+
+
+@pytest.mark.parametrize(("away", "flag"), [(1.0, []), (0.0, ["NO_GRAD"])])
+def test_what_somebody_moves_by_hand_needs_no_gradient(away: float, flag: list[str]) -> None:
+    """A teacher that follows is called with gradients on, and no optimizer moves it."""
+    still = {"grads": 0.0, "moved": 0.0, "out_grad_norm": None, "param_grad_norm": None}
+    found = measured({"net/a": {**still, "away_ever": away}})
+
+    assert flags(found).get("net/a", []) == flag
+
+
+def test_what_hangs_on_a_dead_activation_is_its_shadow() -> None:
+    """Weights that are given nothing do not move; their bias does."""
+    units = [*layers()[:3], activation("net/r", 3), unit("net/c", 4, feeds_output=True)]
+    ever = {"moved_ever": 0.2, "pushed_ever": 1.0, "away_ever": 0.2}
+    found = snapshots(measured({"net/c": ever}, units=units), "net/r", largest=(0, 0, 0, 0),
+                      input_rms=1.0)  # fmt: skip
+
+    assert flags(found) == {"net/r": ["DEAD"]}
+
+
+def test_what_passes_on_a_gradient_that_has_vanished_does_not_stand_still_by_itself() -> None:
+    """A block loses the gradient; the layer above it gets too little to change a bit."""
+    gone = {"out_grad_norm": 1e-12, "act_norm": 1e-3}
+    found = measured({"net/a": {**gone, "moved": 0.0}, "net/b": gone})
+
+    assert [flag for told in flags(found).values() for flag in told if flag == "FROZEN"] == []
