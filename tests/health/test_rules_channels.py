@@ -120,6 +120,16 @@ def test_leakage_at_its_line(cka: float, flag: list[str]) -> None:
     assert flags(found).get("net/a", []) == flag
 
 
+@pytest.mark.parametrize(("last", "flag"), [(0.01, []), (0.5, ["LEAKAGE"])])
+def test_groups_that_agree_on_the_answer_do_not_leak(last: float, flag: list[str]) -> None:
+    """Two branches that were unlike at first may both know the class once it is learnt."""
+    found = measured(steps=[step(at, loss=1.0 if at < 4 else last) for at in range(12)])
+    series = Series(steps=list(range(12)), values=[0.6] * 5 + [0.97] * 7)
+    found.similarity["net/a"] = {("audio", "text"): series}
+
+    assert flags(found).get("net/a", []) == flag
+
+
 def falling(to: float) -> list[float]:
     """A number that is 0.6 at first and ends at another."""
     return [0.6] * 3 + [to] * (STEPS - 3)

@@ -116,6 +116,14 @@ def test_lr_low_at_its_line(ratio: float, flag: list[str]) -> None:
     assert flags(measured({"net/a": slow(ratio)})).get("net/a", []) == flag
 
 
+@pytest.mark.parametrize(("step_", "flag"), [(1e-7, ["LR_LOW"]), (1e-2, [])])
+def test_steps_that_are_rounded_away_are_too_small(step_: float, flag: list[str]) -> None:
+    """A module that moves a bit in one step of four does not move much; in turns it may."""
+    rare = {"update_ratio": [step_, 0.0, 0.0, 0.0] * (STEPS // 4), "update_norm": 0.0}
+
+    assert flags(measured({"net/a": rare})).get("net/a", []) == flag
+
+
 def test_without_a_gradient_a_small_step_is_right() -> None:
     """A module whose gradient is a thousandth of the others' has no reason to move."""
     assert flags(measured({"net/a": {**slow(1e-9), "grad_strength": 1e-3}})) == {}

@@ -91,7 +91,8 @@ class Facts:
         highest = at(named.get("act_max"), step)
         if highest is None or math.isnan(highest) or step not in self._unharmed:
             return False
-        return all(value > 0 for _, value in pairs(named.get("act_bad_frac")))  # from the start
+        shares = {value for _, value in pairs(named.get("act_bad_frac"))}
+        return len(shares) == 1 and bad < 1  # what overflows is not always as much
 
     @cached_property
     def _unharmed(self) -> frozenset[int]:

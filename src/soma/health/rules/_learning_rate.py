@@ -1,6 +1,6 @@
 """LR_HIGH and LR_LOW: how far each step moves the weights."""
 
-from statistics import median
+from statistics import fmean, median
 
 from soma.health._explanation import Explanation
 from soma.health._facts import Facts, middle
@@ -159,7 +159,10 @@ def _moves(facts: Facts, id: UnitId) -> float:
     """Return the change of a unit's weights over the weights, of a part of them if that is more."""
     norm, change = facts.middle(id, "param_norm"), facts.middle(id, "update_norm")
     overall = change / norm if norm and change else 0.0
-    return max(facts.middle(id, "update_ratio") or 0.0, overall)
+    found = max(facts.middle(id, "update_ratio") or 0.0, overall)
+    if found == 0 and (recent := facts.recent(id, "update_ratio")):
+        return fmean(recent)  # most steps were rounded away, or are others' turns
+    return found
 
 
 def _low(
