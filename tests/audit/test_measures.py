@@ -235,7 +235,18 @@ def test_the_norm_alone(name: str) -> None:
 
 @pytest.mark.parametrize(
     "activation",
-    [nn.Tanh(), nn.Sigmoid(), nn.Softsign(), nn.Hardtanh(-1.5, 2.0), nn.Hardsigmoid()],
+    [
+        nn.Tanh(),
+        nn.Sigmoid(),
+        nn.Softsign(),
+        nn.Hardtanh(-1.5, 2.0),
+        nn.Hardsigmoid(),
+        nn.ELU(),
+        nn.ELU(2.0),
+        nn.ELU(0.5),
+        nn.CELU(2.0),
+        nn.SELU(),
+    ],
 )
 def test_where_an_activation_is_flat(activation: nn.Module) -> None:
     """What is told from the output is what the slope itself says."""
