@@ -180,10 +180,11 @@ def _finding(facts: Facts, unit: Unit, channels: tuple[int, ...], inside: UnitId
     every = len(channels) == count
     size = number(seen[-1].input_rms or 0.0)
     steps = several(len(seen), "measured step")
+    since = _since(facts, unit.id, channels)
     return Finding(
         flag="DEAD" if every else f"DEAD_CHANNELS({len(channels)})",
         unit=unit.id,
-        since=_since(facts, unit.id, channels),
+        since=since,
         certainty="certain" if len(seen) > 2 else "likely",
         why=(
             f"all {several(count, 'channel')} stay at 0 over {steps}, though the activation is "
@@ -199,9 +200,19 @@ def _finding(facts: Facts, unit: Unit, channels: tuple[int, ...], inside: UnitId
             else f"the weights of {percent(len(channels) / count)} of it are idle and get no "
             "gradient, and do not come back by themselves"
         ),
-        help=f"use `nn.LeakyReLU(0.01)` or `nn.GELU()` in {named(unit)}, or start its biases at 0; "
-        "if they died during the run, lower the learning rate",
+        help=f"take `nn.LeakyReLU(0.01)` or `nn.GELU()` {_place(unit)}; "
+        + (
+            "it was so from the start, so look at the initial biases and the scale of the inputs"
+            if since <= min(facts.steps)
+            else "it died during the run, so lower the learning rate or warm it up"
+        ),
         numbers={"dead": float(len(channels)), "channels": float(count)},
         channels=channels,
         cause=inside,
     )
+
+
+def _place(unit: Unit) -> str:
+    """Say where an activation stands: it is the unit itself, or the last thing in it."""
+    is_activation = not unit.children and not unit.parameters
+    return f"in place of {named(unit)}" if is_activation else f"at the end of {named(unit)}"

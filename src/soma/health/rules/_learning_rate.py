@@ -120,7 +120,7 @@ def _high(facts: Facts, unit: Unit, ratio: float, limit: float, head: UnitId) ->
         why=f"a step changes its weights by {number(ratio)} of their size (median of the first "
         f"{_FIRST} steps, the line is {number(limit)}){loss}",
         meaning="each step throws away what the one before learnt",
-        help=f"lower the learning rate of {named(unit)} about {number(ratio / _USUAL)} times, "
+        help=f"divide the learning rate of {named(unit)} by about {number(ratio / _USUAL)}, "
         "which brings the ratio near 0.001, and warm it up",
         numbers={"ratio": ratio, "limit": limit},
         cause=None if unit.id == head else head,
@@ -179,7 +179,7 @@ def _low(
         f"{number(limit)}), and its gradient is as strong as elsewhere",
         meaning="it would learn if it were let to; at this rate it needs about "
         f"{number(1 / ratio)} steps to change by its own size",
-        help=f"raise the learning rate of {named(unit)} about {number(_USUAL / ratio)} times: look "
+        help=f"multiply the learning rate of {named(unit)} by about {number(_USUAL / ratio)}: look "
         "at its parameter group, the scheduler, and `eps` of the optimizer",
         numbers={"ratio": ratio, "limit": limit},
         cause=cause,
