@@ -2,6 +2,8 @@
 
 import copy
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,7 @@ from soma import DifferentiableFilter, Graph, RunView
 from soma.errors import InvalidInput, InvalidOutput, ModeError, NoOptimizer, NotSent
 from soma.tracking import RunRecord
 from soma.viz.figures import gantt_info
-from tests.distributed.graphs import Normed, Reading, Tied, X, Y, weights
+from tests.distributed.graphs import Normed, Reading, Square, Tied, X, Y, weights
 from tests.training.filters import Dense, Gated, Rounded, Wrap
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]
@@ -304,3 +306,12 @@ def test_what_cannot_be_sent(
     """A filter that cannot be pickled is refused, and the message says what would do."""
     with pytest.raises(NotSent, match=told):
         Graph.somatize(make().at(workers[0])).materialize(X)
+
+
+def test_nodes_on_workers_beside_a_pool_of_processes(workers: tuple[str, ...]) -> None:
+    """What is placed is asked from this process, and the rest goes to the pool."""
+    g = Graph.somatize(Square().at(workers[0]) | Square(), cache=None)
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        there, here = g.fit(X, executor=pool).forward(X, executor=pool).values()
+
+    assert torch.equal(there, here)
