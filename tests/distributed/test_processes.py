@@ -131,7 +131,7 @@ def test_a_request_of_other_versions(folder: Path) -> None:
     meeting, own = Meeting(folder), msgspec.to_builtins(versions())
     other = msgspec.convert({**own, "torch": "0"}, Versions)
     with processes.worker(folder), meeting.opened() as session:
-        request = Request(session, 1, 2, 0, 5.0, other, "lo", (), None)
+        request = Request(session, session, 1, 2, 0, 5.0, other, "lo", "", (), None)
         meeting.ask("worker1", request)
         processes.until(lambda: meeting.answered(session, "worker1"))
         refusal = meeting.answered(session, "worker1")

@@ -31,7 +31,7 @@ def main() -> None:
             meeting.answer(request.session, name, f"{type(error).__name__}: {error}")
         raise
     meeting.answer(request.session, name, None)
-    _group.join(name, request, meeting.rendezvous(request.session))
+    _group.join(name, request)
     _host.HOST.ended.wait()
     time.sleep(_LOOK_SECONDS)  # so that the answer to `end` gets out
     _group.leave()
