@@ -258,3 +258,17 @@ def test_a_script_without_a_guard_is_told_of(tmp_path: Path) -> None:
     assert process.returncode == 1
     assert "connected" not in said
     assert 'below `if __name__ == "__main__":`' in wrong
+
+
+def test_the_end_of_a_program_is_quiet(folder: Path) -> None:
+    """Nothing is logged of workers that are let go, and what others write comes through."""
+    code = """
+import os
+from soma.distributed import connect, disconnect
+connect("worker1")
+disconnect()
+os.write(2, b"told")
+"""
+    with processes.worker(folder) as worker, processes.client(code, folder) as client:
+        assert client.communicate(timeout=60)[1] == "told"
+        processes.until(lambda: not processes.children(worker.pid), seconds=10)

@@ -9,7 +9,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from threading import RLock
 from typing import Any
@@ -128,14 +128,15 @@ class Connection:
         return worker
 
     def close(self) -> None:
-        """Let the workers go; they wait for the next session."""
-        for name in self.names:
-            try:
-                rpc.rpc_async(self._address(name), _host.end, timeout=_PING_SECONDS).wait()
-            except RuntimeError:  # it is gone; its process ends by itself
-                continue
+        """Let the workers go; each ends its session when it sees that this one is over."""
         self.lost = "the program has let its workers go"
         self._stack.close()
+
+    def forget(self, graphs: tuple[int, ...]) -> None:
+        """Have workers drop what they hold of graphs that are no more; nobody waits for it."""
+        for name in self.names:
+            with suppress(WorkerLost):
+                self.begin(name, _host.forget, graphs)
 
     def _answers(self, worker: str) -> bool:
         try:

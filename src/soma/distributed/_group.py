@@ -2,6 +2,7 @@
 
 import os
 import socket
+import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +13,8 @@ from torch._C._distributed_c10d import TCPStore
 from torch.distributed.rpc import constants
 
 from soma.distributed._meeting import Request
+
+_STDERR = 2
 
 
 def join(name: str, request: Request) -> None:
@@ -72,7 +75,32 @@ def address(name: str, session: str) -> str:
 
 def leave() -> None:
     """Leave the group at once, whether or not the others still answer."""
-    rpc.shutdown(graceful=False)
+    with _without_farewells():
+        rpc.shutdown(graceful=False)
+
+
+@contextmanager
+def _without_farewells() -> Iterator[None]:
+    """Hold back what torch logs of each worker that it parts from; all else comes out at the end.
+
+    It writes past Python, at a level that is read once, when torch is loaded.
+    """
+    try:
+        before = os.dup(_STDERR)
+    except OSError:  # the program has closed it
+        yield
+        return
+    with tempfile.TemporaryFile() as held:
+        os.dup2(held.fileno(), _STDERR)
+        try:
+            yield
+        finally:
+            os.dup2(before, _STDERR)
+            os.close(before)
+            held.seek(0)
+            for line in held:
+                if b"tensorpipe_agent.cpp" not in line:
+                    os.write(_STDERR, line)
 
 
 @contextmanager

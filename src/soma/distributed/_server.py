@@ -32,19 +32,15 @@ def main() -> None:
         raise
     meeting.answer(request.session, name, None)
     _group.join(name, request)
-    _host.HOST.ended.wait()
-    time.sleep(_LOOK_SECONDS)  # so that the answer to `end` gets out
-    _group.leave()
-    sys.stdout.flush()
-    os._exit(0)  # a filter may still be running, and would break the interpreter as it ends
+    threading.Event().wait()
 
 
 def _watch(meeting: Meeting, request: Request, parent: int) -> None:
     """End the process when its client or its worker is gone; torch would have it wait for ever."""
     while meeting.client_lives(request.session) and os.getppid() == parent:
         time.sleep(_LOOK_SECONDS)
-    time.sleep(_LOOK_SECONDS)  # a session that is being closed says so itself
-    os._exit(0)
+    sys.stdout.flush()
+    os._exit(0)  # a filter may still be running, and would break the interpreter as it ends
 
 
 def _find_classes(request: Request) -> None:
