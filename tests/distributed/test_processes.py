@@ -272,3 +272,32 @@ os.write(2, b"told")
     with processes.worker(folder) as worker, processes.client(code, folder) as client:
         assert client.communicate(timeout=60)[1] == "told"
         processes.until(lambda: not processes.children(worker.pid), seconds=10)
+
+
+def test_a_forked_program_leaves_its_parent_alone(folder: Path) -> None:
+    """The child is told that it has no workers, and its end is not that of the session."""
+    code = """
+import os
+from soma.distributed import disconnect
+from tests.distributed.test_faults import *
+g = Graph.somatize(Dense(2).at("client")).materialize(X).train()
+g.make_optimizer(SGD, lr=0.1)
+step(g)
+child = os.fork()
+if not child:
+    try:
+        step(g)
+    except WorkerLost as error:
+        print(error, flush=True)
+    disconnect()
+    os._exit(0)  # as multiprocessing does: torch's own threads are waited for else, in vain
+os.waitpid(child, 0)
+time.sleep(2)
+step(g)
+print("the parent stepped")
+"""
+    with processes.worker(folder, "client"), processes.client(code, folder) as client:
+        told, wrong = client.communicate(timeout=90)
+
+    assert "this process was forked" in told, wrong
+    assert "the parent stepped" in told, wrong

@@ -30,7 +30,7 @@ from soma.errors import (
     listing,
 )
 
-_CLIENT = "client"  # may be a worker's name too: a worker's address ends with the session
+_CLIENT = ":client"  # which no worker can be called
 _PING_SECONDS = 2.0
 _BEGIN_SECONDS = 60.0  # that a worker has to start a process, which imports torch
 _LOOK_SECONDS = 0.02
@@ -50,6 +50,7 @@ class Connection:
     ) -> None:
         self.names = tuple(names)
         self.timeout = timeout
+        self.process = os.getpid()
         self.lost: str | None = None  # why nothing can be asked any more
         self._stack = ExitStack()
         with ExitStack() as stack:
@@ -84,6 +85,11 @@ class Connection:
 
     def check(self, worker: str, node: NodeId | None = None) -> None:
         """Raise `WorkerLost` where nothing can be asked any more."""
+        if self.is_inherited():
+            self.lost = (
+                "this process was forked from the program that is connected, and torch's RPC stays "
+                'there; processes that `multiprocessing` begins with "spawn" have their own'
+            )
         if self.lost is not None:
             raise _faults.out_of_reach(worker, node, self.lost)
 
@@ -127,10 +133,15 @@ class Connection:
             self.lost = f"{worker} was lost"
         return worker
 
+    def is_inherited(self) -> bool:
+        """Whether it is that of another process, from which this one was forked."""
+        return os.getpid() != self.process
+
     def close(self) -> None:
         """Let the workers go; each ends its session when it sees that this one is over."""
         self.lost = "the program has let its workers go"
-        self._stack.close()
+        if not self.is_inherited():
+            self._stack.close()
 
     def forget(self, graphs: tuple[int, ...]) -> None:
         """Have workers drop what they hold of graphs that are no more; nobody waits for it."""
@@ -197,8 +208,8 @@ class Connection:
                 time.sleep(_LOOK_SECONDS)
             if refusal:
                 raise WorkerMismatch(
-                    f"{name} refuses: {refusal}. Python, torch and soma have to be the same on "
-                    "all sides, and the classes of placed filters have to be importable there."
+                    f"{name} refuses: {refusal.rstrip('.')}. Python, torch and soma have to be the "
+                    "same on all sides, and the classes of placed filters importable there."
                 )
 
 
@@ -280,6 +291,8 @@ def connection_to(workers: Sequence[str], *, renew: bool) -> Connection:
     """
     with _LOCK:
         present = _PRESENT.connection
+        if present is not None and present.is_inherited():
+            present.check(present.names[0])
         if present is not None and present.lost is not None and renew:
             disconnect()
             present = None

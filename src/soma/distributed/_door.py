@@ -89,7 +89,10 @@ def _receive(
 
 def _meet(channel: Channel, name: str, interface: str, meeting: Meeting) -> None:
     """Ask the worker for a program, and hold the session until that hangs up."""
-    channel.send(next(card for card in meeting.cards() if card.name == name))
+    card = next((one for one in meeting.cards() if one.name == name), None)
+    if card is None:  # it ends
+        return
+    channel.send(card)
     request = channel.receive(Request, _ASK_SECONDS)
     if request is None:
         return

@@ -177,15 +177,16 @@ class Meeting:
         refuse_within_a_session()
         self.make()
         session = token_hex(6)
-        folder = self.session(session)
+        folder, process = self.session(session), os.getpid()
         folder.mkdir(mode=0o700)
         try:
             with _locked(folder / "client.lock"):
                 yield session
         finally:
-            for path in self._requests.glob(f"*/{session}.json"):  # nobody took it
-                path.unlink(missing_ok=True)
-            _remove(folder)
+            if os.getpid() == process:  # and not one that was forked from it
+                for path in self._requests.glob(f"*/{session}.json"):  # nobody took it
+                    path.unlink(missing_ok=True)
+                _remove(folder)
 
     def ask(self, name: str, request: Request) -> None:
         """Leave a request where the worker finds it."""
