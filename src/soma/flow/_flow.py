@@ -123,7 +123,7 @@ class Flow(DeclaredFlow):
         A run that has completed gives its output again.
 
         Args:
-            run: its id below `root`, or its directory.
+            run: its id below `root`, its directory, or a `RunView` of it.
             answer: to the one question that is open.
             answers: to several, by the id of the node that asks or the place of the question.
             budget: in place of the one that it had.

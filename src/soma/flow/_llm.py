@@ -48,6 +48,11 @@ class Speaker(FlowNode):
         Prompt(self.prompt)
         self._schema: Schema | None = as_schema(self.schema)
         model = self.model
+        if isinstance(model, str) and not set(model).isdisjoint(" \n{}"):
+            raise InvalidInput(
+                f"the model of `{type(self).__name__}` is the text {model!r:.80}, which is no name "
+                "of one. Write a prompt as `prompt=...`."
+            )
         if not (model is None or isinstance(model, str | Model)):
             raise InvalidInput(
                 f"the model of `{type(self).__name__}` is {model!r:.80}; give a model, such as "

@@ -1,7 +1,7 @@
 """One run of a flow from its start to its end, and from where it ended: directory and journal."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -11,7 +11,7 @@ from msgspec import ValidationError, convert
 
 from soma.core import Event, Usage
 from soma.errors import BudgetSpent, InvalidInput, JournalMismatch, Suspended, listing
-from soma.flow._budget import Budget, Spending
+from soma.flow._budget import Budget, Spending, as_budget
 from soma.flow._checks import compiled
 from soma.flow._flat import flow_record
 from soma.flow._model import Model
@@ -21,6 +21,7 @@ from soma.flow._suspend import Suspend
 from soma.flow._turn import Turn
 from soma.flow._walk import walk
 from soma.tracking import (
+    AskedLine,
     Journal,
     Run,
     RunListener,
@@ -77,7 +78,7 @@ def start(
 ) -> FlowRun:
     """Run a flow in a new directory."""
     plan = compiled(flow, "inference")
-    budget = budget or flow.budget
+    budget = as_budget(budget) or flow.budget
     kept = {} if budget is None else {_BUDGET: asdict(budget)}
     run = track_run(
         flow.name if name is None else name,
@@ -107,7 +108,7 @@ def go_on(
     """Go on with a run in its directory."""
     compiled(flow, "inference")
     record = RunRecord(_folder(run, root))
-    budget = budget or _budget_of(record) or flow.budget
+    budget = as_budget(budget) or _budget_of(record) or flow.budget
     hidden = Secrets(_secrets(flow))
     if record.state == "completed":
         replay = Replay(read_journal(record.dir))
@@ -167,7 +168,7 @@ def _telling(run: Run) -> Iterator[None]:
             yield
         except Suspend as asked:
             raise Suspended(
-                f"`{asked.at}` asks: {asked.question}\nAnswer with `{how}, answer=...)`.",
+                _told(Replay(read_journal(run.dir)).open_questions(), how),
                 question=asked.question,
                 at=asked.at,
             ) from None
@@ -175,6 +176,14 @@ def _telling(run: Run) -> Iterator[None]:
             if not isinstance(error, JournalMismatch):
                 error.add_note(f"The run can go on where it stands: `{how})`.")
             raise
+
+
+def _told(asked: Sequence[AskedLine], how: str) -> str:
+    """Return the questions that are open, and how they are answered."""
+    given = ", ".join(f"{one.at!r}: ..." for one in asked)
+    answer = f"answers={{{given}}}" if len(asked) > 1 else "answer=..."
+    said = "".join(f"`{one.at}` asks: {one.question}\n" for one in asked)
+    return f"{said}Answer with `{how}, {answer})`."
 
 
 @contextmanager
@@ -211,7 +220,7 @@ def _answers(
     if len(asked) != 1:
         places = listing(one.at for one in asked)
         told = f"{len(asked)} questions are open, at {places}" if asked else "no question is open"
-        how = ", and `answers={place: answer}` takes them" if asked else ""
+        how = ", and `answers={place: answer}` takes them" if asked else ": resume it without one"
         raise InvalidInput(f"an answer came for the run `{id}`; {told}{how}.")
     return {**(answers or {}), asked[0].at: answer}
 
