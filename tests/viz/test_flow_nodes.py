@@ -1,5 +1,6 @@
 """The picture of a flow: what its nodes are, which ways were gone, what waits."""
 
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -48,6 +49,21 @@ def test_the_ways_are_counted(tmp_path: Path) -> None:
     }
     assert boxes["which.bad.blame"].dashed
     assert boxes["judge"].lines == ("500 ms", "again ×2 · done ×1")  # noqa: RUF001
+
+
+def test_the_way_past_all_cases_is_named(tmp_path: Path) -> None:
+    """It has the labels that give the value on, where a run has told them."""
+
+    def past(routes: dict[str, int]) -> tuple[str, bool]:
+        note = {"which": NodeNote(routes=routes)} if routes else {}
+        edges = (*FLOW.edges, ("which", "approve"))
+        arrows = graph_diagram(replace(FLOW, edges=edges), note).arrows
+        return next((one.label, one.dashed) for one in arrows if one.target == "approve"
+                    and one.source == "which")  # fmt: skip
+
+    assert past({}) == ("otherwise", False)
+    assert past({"good": 1, "bad": 0, "else": 2}) == ("else ×2", False)  # noqa: RUF001
+    assert past({"good": 1, "bad": 0, "else": 0}) == ("else: not taken", True)
 
 
 def test_parts_are_frames(tmp_path: Path) -> None:
