@@ -30,6 +30,10 @@ class Careless:
         (lambda: LLM() >> grow, NotAFilter, r"in a flow write `soma.flow.Tool\(...\)`"),
         (lambda: Condition(bool, {"yes": grow}), NotAFilter, r"`soma.flow.Tool\(...\)`"),
         (lambda: Condition("Good?", {"yes": None}), InvalidInput, r"`LLM\(prompt='Good\?'\)`"),  # type: ignore[arg-type]
+        (lambda: Flow.somatize([LLM(), LLM()]), NotAFilter, "Chain its parts with `>>`"),
+        (lambda: LLM(temperature="hot"), InvalidInput, "`temperature` is 'hot'; a number from 0"),  # type: ignore[arg-type]
+        (lambda: LLM(most_tokens=0), InvalidInput, "`most_tokens` is 0; a number from 1"),
+        (lambda: ScriptedModel("yes"), InvalidInput, "one reply came, 'yes'; a list"),
         (lambda: Tool(lambda x: x), InvalidSchema, "a lambda came for a tool. .*`def half"),
         (lambda: Agent(tools=[Agent()]), InvalidSchema, r"`Flow.somatize\(...\)` of this node"),
     ],
