@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from soma import Flow, RunView
-from soma.errors import InvalidInput, InvalidOutput, InvalidSchema, NotAFilter, Suspended
+from soma.errors import InvalidInput, InvalidOutput, InvalidSchema, NoAnswer, NotAFilter, Suspended
 from soma.flow import IO, LLM, Agent, Condition, Tool
 from soma.testing import ScriptedModel
 from tests.flow.test_conditions import grow
@@ -79,6 +79,16 @@ def test_a_model_hears_which_json_is_wanted(tmp_path: Path) -> None:
 
     assert Flow.somatize(LLM(schema=int), model=model).run("x", root=tmp_path).output == 4
     assert 'nothing around it: {"type": "integer"}' in model.asked[1].messages[-1].text
+
+
+def test_more_repairs_go_on_with_a_run(tmp_path: Path) -> None:
+    """Where no answer fits the message says what to change before the run is resumed."""
+    model = ScriptedModel(["four", "five", "6"])
+    with pytest.raises(NoAnswer, match=r"The last one: 'five' is .*`repairs` and call `flow\.res"):
+        Flow.somatize(LLM(schema=int), model=model).run("x", root=tmp_path)
+    run = next((tmp_path / "runs").iterdir())
+
+    assert Flow.somatize(LLM(schema=int, repairs=2), model=model).resume(run).output == 6
 
 
 def test_several_questions_stand_in_one_message(tmp_path: Path) -> None:

@@ -80,11 +80,13 @@ def test_a_node_that_waits_says_so(tmp_path: Path) -> None:
     """A question without an answer stands on its node, and in the text."""
     asked = AskedLine(at="keep/ask", request="r", node="keep", question="Keep it?", start=1.0)
     view = flown(tmp_path, [asked])
+    listed = CliRunner().invoke(main, ["runs", "--plain", "--root", str(tmp_path)]).output
     box = next(box for box in graph_diagram(FLOW, notes(view)).boxes if box.key == "keep")
 
     assert "■ waits for an answer" in [badge.text for badge in box.badges]
     assert not box.dashed
     assert "keep (Computation) ← out  waits for an answer" in view.to_text()
+    assert "open_questions=1" in listed
 
 
 def test_lines_of_text_tell_turns_and_routes(tmp_path: Path) -> None:

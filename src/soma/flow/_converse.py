@@ -129,8 +129,8 @@ class Conversation:
         return (
             f"the model of `{node}` gave no answer that fits, in {self.turns} "
             f"turn{'' if self.turns == 1 else 's'}. The last one: "
-            f"{problem.removeprefix(_UNFIT).removesuffix(_AGAIN)} Say in the prompt what is "
-            "wanted, or give the node more `repairs`, in a new run."
+            f"{problem.removeprefix(_UNFIT).removesuffix(_AGAIN)} Give the node more `repairs` and "
+            "call `flow.resume(...)`, or say in the prompt what is wanted, in a new run."
         )
 
 

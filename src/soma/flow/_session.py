@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec import ValidationError, convert
 
 from soma.core import Event, Usage
-from soma.errors import BudgetSpent, InvalidInput, JournalMismatch, Suspended, listing
+from soma.errors import BudgetSpent, InvalidInput, JournalMismatch, NoAnswer, Suspended, listing
 from soma.flow._budget import Budget, Spending, as_budget
 from soma.flow._checks import compiled
 from soma.flow._flat import flow_record
@@ -173,7 +173,7 @@ def _telling(run: Run) -> Iterator[None]:
                 at=asked.at,
             ) from None
         except BaseException as error:
-            if not isinstance(error, JournalMismatch):
+            if not isinstance(error, JournalMismatch | NoAnswer):  # which would come again
                 error.add_note(f"The run can go on where it stands: `{how})`.")
             raise
 
