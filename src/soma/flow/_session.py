@@ -79,7 +79,7 @@ def start(
     """Run a flow in a new directory."""
     plan = compiled(flow, "inference")
     budget = as_budget(budget) or flow.budget
-    kept = {} if budget is None else {_BUDGET: asdict(budget)}
+    kept = {} if budget is None else {_BUDGET: _limits(budget)}
     run = track_run(
         flow.name if name is None else name,
         kind="flow",
@@ -199,6 +199,11 @@ def _folder(run: "str | os.PathLike[str]", root: "str | os.PathLike[str]") -> Pa
     text = os.fspath(run)
     below_root = runs_folder(root) / text
     return below_root if Path(text).name == text and below_root.is_dir() else Path(text)
+
+
+def _limits(budget: Budget) -> dict[str, float]:
+    """Return what a budget sets a limit to."""
+    return {name: most for name, most in asdict(budget).items() if most is not None}
 
 
 def _budget_of(record: RunRecord) -> Budget | None:

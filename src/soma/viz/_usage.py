@@ -36,15 +36,14 @@ class FlowUsage:
     open_questions: int
 
     def told(self) -> dict[str, str]:
-        """Return the numbers by name, for people; tokens and open questions only where any are."""
+        """Return the numbers by name that are not zero, for people."""
         found = {
             "turns": self.turns,
             "tokens": self.tokens,
             "tool calls": self.calls,
             "open questions": self.open_questions,
         }
-        always = ("turns", "tool calls")
-        return {name: f"{count:,}" for name, count in found.items() if count or name in always}
+        return {name: f"{count:,}" for name, count in found.items() if count}
 
 
 def flow_usage(usage: Iterable[NodeUsage]) -> FlowUsage | None:
