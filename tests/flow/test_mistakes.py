@@ -7,7 +7,15 @@ from typing import Any
 import pytest
 
 from soma import Flow, RunView
-from soma.errors import InvalidInput, InvalidOutput, InvalidSchema, NoAnswer, NotAFilter, Suspended
+from soma.errors import (
+    InvalidInput,
+    InvalidOutput,
+    InvalidSchema,
+    ModelError,
+    NoAnswer,
+    NotAFilter,
+    Suspended,
+)
 from soma.flow import IO, LLM, Agent, Condition, Tool
 from soma.testing import ScriptedModel
 from tests.flow.test_conditions import grow
@@ -50,7 +58,7 @@ def test_a_declaration_says_what_is_wanted(
     ("node", "kind", "told"),
     [
         (Condition(lambda x: None, {"yes": None}), InvalidOutput, "True stands for `yes`"),
-        (LLM(Careless()), InvalidOutput, "`Careless` gave .*'hi'.*; a `soma.core.Reply` is wanted"),
+        (LLM(Careless()), ModelError, "`llm` gave a `dict`; .* return a `soma.core.Reply`"),
         (IO.write("nowhere/at.txt"), FileNotFoundError, "there is no folder .* Make it first"),
     ],
 )

@@ -11,7 +11,7 @@ from msgspec import ValidationError, convert
 
 from soma.core import Event, Usage
 from soma.errors import BudgetSpent, InvalidInput, JournalMismatch, NoAnswer, Suspended, listing
-from soma.flow._budget import Budget, Spending, as_budget
+from soma.flow._budget import Budget, Spending
 from soma.flow._checks import compiled
 from soma.flow._flat import flow_record
 from soma.flow._model import Model
@@ -78,7 +78,7 @@ def start(
 ) -> FlowRun:
     """Run a flow in a new directory."""
     plan = compiled(flow, "inference")
-    budget = as_budget(budget) or flow.budget
+    budget = budget or flow.budget
     kept = {} if budget is None else {_BUDGET: _limits(budget)}
     run = track_run(
         flow.name if name is None else name,
@@ -108,7 +108,7 @@ def go_on(
     """Go on with a run in its directory."""
     compiled(flow, "inference")
     record = RunRecord(_folder(run, root))
-    budget = as_budget(budget) or _budget_of(record) or flow.budget
+    budget = budget or _budget_of(record) or flow.budget
     hidden = Secrets(_secrets(flow))
     if record.state == "completed":
         replay = Replay(read_journal(record.dir))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from msgspec import to_builtins
 
 from soma.core import Message, NodeId, Reply, ToolCall, ToolSpec
-from soma.errors import InvalidInput, InvalidOutput, ModelTimeout, RunNotWritten
+from soma.errors import InvalidInput, ModelError, ModelTimeout, RunNotWritten
 from soma.flow._budget import Spending
 from soma.flow._call import Call
 from soma.flow._kept import Kept, digest, keep, restore
@@ -295,9 +295,9 @@ class Turn:
             spending.seconds_left()  # says whose time it was, if it was the budget's
             raise
         if not isinstance(reply, Reply):
-            raise InvalidOutput(
-                f"`complete` of the model `{type(model).__name__}` gave {reply!r:.80}; a "
-                "`soma.core.Reply` is wanted, such as `Reply(text=...)`."
+            raise ModelError(
+                f"the model of `{self.node}` gave a `{type(reply).__name__}`; its `complete` has "
+                "to return a `soma.core.Reply`."
             )
         return reply
 

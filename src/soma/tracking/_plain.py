@@ -1,6 +1,5 @@
 """Turns what a user hands over into data that strict JSON holds, whatever it is."""
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from typing import Any
@@ -9,7 +8,6 @@ from soma.draw import printable, shortened
 from soma.errors import InvalidInput
 from soma.tracking._numbers import number_out
 
-_ADDRESS = re.compile(" at 0x[0-9a-f]+(?=>)")
 _MOST_SHOWN = 200  # columns of a `repr`
 _MOST_TEXT = 10_000  # characters of a text
 _MOST_PARTS = 1000  # of a container, and tags
@@ -41,14 +39,14 @@ def plain_tags(tags: Iterable[object]) -> tuple[str, ...]:
 
 
 def shown(value: object, hidden: Callable[[str], str] = str) -> str:
-    """Return the `repr` of anything without its address, shortened and safe to print.
+    """Return the `repr` of anything, shortened and safe to print.
 
     Args:
         hidden: takes out what nobody may see, before half of it would be cut off.
     """
     try:
         # Cut before it is measured: a `repr` may have millions of characters.
-        text = printable(hidden(_ADDRESS.sub("", repr(value)[: 50 * _MOST_SHOWN])))
+        text = printable(hidden(repr(value)[: 50 * _MOST_SHOWN]))
     except Exception:
         text = f"<{type(value).__name__}>"
     return shortened(text, _MOST_SHOWN)
