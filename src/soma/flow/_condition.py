@@ -164,18 +164,13 @@ class Decision:
     def _of_function(self, choose: Callable[[Any], object], value: object, turn: "Turn") -> str:
         chosen = choose(value)
         label = _YES_NO[bool(chosen)] if _is_bool(chosen) else chosen
-        if label not in self._labels:
-            stands = (
-                " True stands for `yes`, False for `no`."
-                if _is_bool(chosen) or "yes" in self._labels
-                else ""
-            )
+        if not isinstance(label, str) or label not in self._labels:
             raise InvalidOutput(
                 f"the condition `{turn.node}` chose {chosen!r:.80}, which is none of its labels "
-                f"{listing(self._labels)}.{did_you_mean(str(label), self._labels)}{stands} Let its "
-                "function give one of them."
+                f"{listing(self._labels)}.{did_you_mean(str(label), self._labels)} Let its "
+                "function give one of them; True stands for `yes`, False for `no`."
             )
-        return str(label)
+        return label
 
     def _of_model(self, choose: LLM | Model, value: object, turn: "Turn", part: str) -> str:
         system = None
