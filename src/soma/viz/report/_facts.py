@@ -19,7 +19,7 @@ from soma.viz._conversation import conversation
 from soma.viz._graph_picture import NodeNote
 from soma.viz._node_timings import NodeTiming, node_timings
 from soma.viz._notes import graph_notes
-from soma.viz._usage import NodeUsage, node_usage
+from soma.viz._usage import LOGGED, NodeUsage, node_usage
 from soma.viz.figures import GanttInfo, MetricsInfo, gantt_info
 from soma.viz.report._curves import report_curves
 from soma.viz.report._told import Told, told
@@ -59,6 +59,13 @@ class Facts:
         if ended is None or ended < self.manifest.created_at:
             return None
         return ended - self.manifest.created_at
+
+    @property
+    def drawn(self) -> MetricsInfo:
+        """The curves without those that the table of a flow's turns and tokens tells of."""
+        told = LOGGED if self.usage else ()
+        left = [one for one in self.curves.groups if one.title.partition("/")[0] not in told]
+        return self.curves._replace(groups=tuple(left))
 
 
 def facts_of(record: RunRecord, health: HealthRecord) -> Facts:
