@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
+from soma.cache import Unfingerprintable, identity
 from soma.core import Filter, NodeId, Topology, has_module
 from soma.errors import InvalidInput
 from soma.flow._kept import file_for
@@ -153,5 +154,16 @@ def _told(graph: Computing) -> dict[str, object]:
 
 
 def _shape(graph: Computing) -> list[object]:
-    nodes = [[id, type(filter).__name__] for id, filter in graph.filters()]
+    nodes = [[id, type(filter).__name__, _parameters(filter)] for id, filter in graph.filters()]
     return [graph.name, nodes, [list(link) for link in graph.topology.links]]
+
+
+def _parameters(filter: Filter) -> dict[str, str] | None:
+    """Return digests of what a filter was made with; None where it holds what has none.
+
+    Its code is not part of it: who mends an error in it goes on with the run that found it.
+    """
+    try:
+        return {name: digest for name, (digest, _) in identity(filter).config.items()}
+    except Unfingerprintable:
+        return None

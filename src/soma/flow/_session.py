@@ -92,7 +92,7 @@ def start(
         run.record_diagnostics(plan.diagnostics)
         journal = Journal(run.dir, run.secrets)
         with _closing(journal):
-            return _through(flow, value, run, journal, Replay(), answers or {}, budget)
+            return _through(flow, lambda: value, run, journal, Replay(), answers or {}, budget)
 
 
 def go_on(
@@ -111,7 +111,7 @@ def go_on(
     hidden = Secrets(_secrets(flow))
     if record.state == "completed":
         replay = Replay(read_journal(record.dir))
-        return _through(flow, None, None, None, replay, {}, budget, record.dir, hidden)
+        return _through(flow, _no_input, None, None, replay, {}, budget, record.dir, hidden)
     before = Replay(read_journal(record.dir))
     given = _answers(before, record.id, answer, answers)
     taken = continue_run(record.dir, seconds=before.seconds, secrets=hidden)
@@ -120,12 +120,12 @@ def go_on(
         replay = Replay(read_journal(record.dir))
         journal = Journal(taken.dir, hidden)
         with _closing(journal):
-            return _through(flow, None, taken, journal, replay, given, budget)
+            return _through(flow, _no_input, taken, journal, replay, given, budget)
 
 
 def _through(
     flow: "Flow",
-    value: object,
+    given: Callable[[], object],
     run: Run | None,
     journal: Journal | None,
     replay: Replay,
@@ -149,11 +149,20 @@ def _through(
     spending = Spending(budget, flow.name, running.seconds)
     scope = Scope(running=running, nodes="", at="", model=flow.model, spending=spending)
     ends = Turn(scope, _ENDS)
-    output = walk(flow, ends.value("input", None, lambda: value), scope)
-    if run is not None:
-        ends.value("output", None, lambda: output)
+    given_back = walk(flow, ends.value("input", None, given), scope)
     return FlowRun(
-        output=output, run_dir=running.folder, usage=spending.usage, turns=spending.turns
+        output=ends.value("output", None, lambda: given_back),
+        run_dir=running.folder,
+        usage=spending.usage,
+        turns=spending.turns,
+    )
+
+
+def _no_input() -> object:
+    """Refuse to go on with nothing: what a run was given is the first line of its journal."""
+    raise JournalMismatch(
+        "the journal does not tell what the flow was given: the run ended before that was kept, "
+        "or the file is damaged. Start another run with `flow.run(...)`."
     )
 
 
