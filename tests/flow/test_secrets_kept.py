@@ -1,5 +1,6 @@
 """What nobody may read is in no file of a run, wherever it came from."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 
 from soma import Flow
 from soma.core import Reply
-from soma.errors import InvalidInput, SomaError, Suspended
+from soma.errors import InvalidInput, InvalidOutput, SomaError, Suspended
 from soma.flow import IO, LLM, Agent, Condition, OpenAIModel, Tool
 from soma.testing import ScriptedModel
 from tests.flow.talking import NoModel, calling
@@ -90,6 +91,44 @@ def test_an_error_hides_it_too(tmp_path: Path) -> None:
         Flow.somatize(Tool(fail), secrets=[SECRET]).run("x", root=tmp_path)
 
     assert files_with(SECRET, tmp_path) == []
+
+
+@dataclass
+class Account:
+    """A value of a class, which is not looked through."""
+
+    password: str
+
+
+def test_a_secret_in_an_object_is_refused(tmp_path: Path) -> None:
+    """Where it cannot be hidden, the value is not kept."""
+
+    def account(name: str) -> Any:
+        """Give the secret away."""
+        return Account(SECRET)
+
+    with pytest.raises(InvalidOutput, match="a `Account` with a secret in it"):
+        Flow.somatize(Tool(account), secrets=[SECRET]).run("x", root=tmp_path)
+
+    assert files_with(SECRET, tmp_path) == []
+
+
+@pytest.mark.parametrize(("most", "fails"), [(2_000, True), (20_000, False)])
+def test_a_secret_is_hidden_before_a_text_is_cut(tmp_path: Path, most: int, *, fails: bool) -> None:
+    """Neither file nor model get its beginning where the text of a tool is too long."""
+    text = "x" * (most - 25) + SECRET
+
+    def leak() -> Any:
+        """Give the secret away."""
+        if fails:
+            raise ValueError(text)
+        return Account(text)
+
+    model = ScriptedModel([calling(("leak", {})), told])
+    output = Flow.somatize(Agent(model, tools=[leak]), secrets=[SECRET]).run(root=tmp_path).output
+
+    assert "hunter" not in str(output)
+    assert files_with(SECRET[:4], tmp_path) == []
 
 
 def test_keys_of_the_environment_are_secrets(

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from soma.draw import printable
 from soma.errors import InvalidInput, InvalidOutput, did_you_mean, listing
 from soma.flow._converse import Conversation, Manner, only_answer, opening
 from soma.flow._declared import DeclaredFlow
@@ -162,13 +163,13 @@ class Decision:
     def _of_function(self, choose: Callable[[Any], object], value: object, turn: "Turn") -> str:
         chosen = choose(value)
         label = _YES_NO[bool(chosen)] if _is_bool(chosen) else chosen
-        if label not in self._labels:
+        if not isinstance(label, str) or label not in self._labels:
             raise InvalidOutput(
                 f"the condition `{turn.node}` chose {chosen!r:.80}, which is none of its labels "
                 f"{listing(self._labels)}.{did_you_mean(str(label), self._labels)} Add a case for "
                 "it, or choose another."
             )
-        return str(label)
+        return label
 
     def _of_model(self, choose: LLM | Model, value: object, turn: "Turn", part: str) -> str:
         system = None
@@ -196,11 +197,16 @@ class Decision:
 def _label(label: object) -> str:
     if isinstance(label, bool):
         return _YES_NO[label]
-    if isinstance(label, str) and label and not set(label) & set("/[]."):
+    if (
+        isinstance(label, str)
+        and label
+        and not set(label) & set("/[].")
+        and printable(label) == label
+    ):
         return label
     raise InvalidInput(
-        f"a case of a condition has the label {label!r:.80}; a text without `/`, `.` and brackets "
-        "is wanted."
+        f"a case of a condition has the label {label!r:.80}; a text without `/`, `.`, brackets "
+        "and control characters is wanted."
     )
 
 

@@ -41,6 +41,7 @@ class Secrets:
             spelled.add(json.dumps(once, ensure_ascii=False)[1:-1])
         longest_first = sorted(spelled, key=len, reverse=True)
         self._pattern = re.compile("|".join(map(re.escape, longest_first))) if spelled else None
+        self._spelled = tuple(text.encode("utf-8", "replace") for text in longest_first)
 
     def __bool__(self) -> bool:
         return self._pattern is not None
@@ -48,6 +49,10 @@ class Secrets:
     def text(self, text: str) -> str:
         """Return a text in which none of them is left."""
         return text if self._pattern is None else self._pattern.sub(HIDDEN, text)
+
+    def stand_in(self, data: bytes) -> bool:
+        """Whether one of them stands in a text that is encoded already."""
+        return any(text in data for text in self._spelled)
 
     def hide(self, value: Any) -> Any:
         """Return a value of dicts, lists, tuples and scalars in which no text holds one of them."""
