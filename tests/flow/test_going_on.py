@@ -183,6 +183,23 @@ def test_the_answer_to_a_raised_question_is_what_the_tool_gives(tmp_path: Path) 
     assert calls == ["it"]
 
 
+def test_a_tool_that_catches_all_does_not_swallow_a_question(tmp_path: Path) -> None:
+    """The run stops for it, as it would without the tool's `except`."""
+
+    def greedy(text: str) -> str:
+        """Catch everything."""
+        try:
+            return str(ask("Really?"))
+        except BaseException:
+            return "caught"
+
+    flow = Flow.somatize(Tool(greedy))
+    with pytest.raises(Suspended, match="Really"):
+        flow.run("x", root=tmp_path)
+
+    assert flow.resume(only_run(tmp_path), answer="yes").output == "yes"
+
+
 def test_asking_outside_of_a_flow_is_refused() -> None:
     """`ask` says where it works."""
     with pytest.raises(InvalidInput, match="outside of a flow"):
@@ -313,6 +330,17 @@ def test_a_budget_of_tokens_counts_all_that_were_used(tmp_path: Path) -> None:
     result = flow.resume(only_run(tmp_path), budget=Budget(tokens=200))
 
     assert (result.output, result.usage) == ("done", Usage(output_tokens=120))
+
+
+def test_a_budget_of_tokens_holds_for_a_model_that_tells_none(tmp_path: Path) -> None:
+    """Then what is said is counted, and in a run that goes on it is the same."""
+    flow = Flow.somatize(LLM() >> LLM(), model=ScriptedModel(["x" * 400] * 2))
+    with pytest.raises(BudgetSpent, match="has used 300 of its 150 tokens"):
+        flow.run("", root=tmp_path, budget=Budget(tokens=150))
+
+    with pytest.raises(BudgetSpent, match="has used 300 of its 299 tokens"):
+        flow.resume(only_run(tmp_path), budget=Budget(tokens=299))
+    assert flow.resume(only_run(tmp_path), budget=Budget(tokens=300)).usage == Usage()
 
 
 def len_of(text: str) -> int:

@@ -9,7 +9,7 @@ import pytest
 
 from soma import Flow
 from soma.core import Reply, ToolCall, Usage
-from soma.errors import InvalidInput, InvalidOutput, Suspended
+from soma.errors import InvalidInput, InvalidOutput, ModelError, Suspended
 from soma.flow import IO, LLM, Agent, Condition
 from soma.testing import ScriptedModel
 from tests.flow.talking import calling
@@ -114,6 +114,20 @@ def test_a_call_that_was_cut_off_before_its_arguments_is_not_made(tmp_path: Path
     assert (
         output == "It was not called: your reply was cut off before its arguments. Call it again."
     )
+
+
+class Careless:
+    """A model that returns no reply."""
+
+    def complete(self, messages: Any, tools: Any, schema: Any, options: Any) -> Reply:
+        """Return a text."""
+        return "hello"  # type: ignore[return-value]
+
+
+def test_a_model_that_gives_no_reply_is_told(tmp_path: Path) -> None:
+    """Its class is named, and what is wanted."""
+    with pytest.raises(ModelError, match="gave a `str`; its `complete` has to return"):
+        Flow.somatize(LLM(Careless())).run(root=tmp_path)
 
 
 def test_a_choice_that_is_no_label_is_told(tmp_path: Path) -> None:

@@ -143,6 +143,16 @@ def test_keys_of_the_environment_are_secrets(
     assert files_with("abc-12345678", tmp_path) == []
 
 
+def test_a_password_in_an_address_is_a_secret(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the variable is called that holds the address."""
+    monkeypatch.setenv("DATABASE_URL", "postgres://me:opensesame@localhost/db")
+    flow = Flow.somatize(LLM(), model=ScriptedModel(["opensesame at localhost"]))
+
+    assert flow.run("x", root=tmp_path).output == "*** at localhost"
+
+
 def test_the_key_of_a_model_is_a_secret(tmp_path: Path) -> None:
     """A model's own key is hidden, wherever in the flow the model stands."""
     model = OpenAIModel("m", base_url="http://127.0.0.1:9", api_key="key-of-mine")

@@ -61,9 +61,9 @@ class Call:
         if found is not None:
             spending = self._turn.scope.spending
             spending.recall(found.seconds)
-            for usage in self._running.replay.replies(self.at):  # of a flow that was called
+            for line in self._running.replay.replies(self.at):  # of a flow that was called
                 spending.begin_turn()
-                spending.add(usage)
+                spending.add(line.messages, line.reply)
         return found
 
     def made(self, tool: Tool | None, *, cut: bool) -> tuple[Told, str]:
@@ -149,7 +149,7 @@ class Call:
                 found = self._turn.ask(question, at=at)
                 if known is None and tool.once:  # the call has not stopped, and may be lost yet
                     self._running.write(BegunLine(at=self.at, node=self._turn.node))
-            except Exception as error:
+            except BaseException as error:
                 self._failure = error  # also where the tool catches it
                 raise
             return found
@@ -159,7 +159,10 @@ class Call:
             if tool.once:
                 self._running.write(BegunLine(at=self.at, node=self._turn.node))
             with asking(answer):
-                return function()
+                found = function()
+        if self._failure is not None:
+            raise self._failure
+        return found
 
     def _answer_of_suspend(self) -> tuple[object] | None:
         """Return the answer to a `Suspend` that the tool raised before."""

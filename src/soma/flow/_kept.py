@@ -84,11 +84,17 @@ def file_for(folder: Path, at: str, ending: str) -> str:
     return f"{VALUES}/{combine(at)[:24]}.{ending}"
 
 
-def digest(value: object) -> str:
-    """Return what stands for a request in the journal; one word for what has no digest."""
+def digest(value: object, depth: int = 3) -> str:
+    """Return what stands for a request in the journal; one word for a part that has no digest."""
     try:
         return digest_of(value, unordered_dicts=True)
     except Undigestible:
+        if depth and type(value) is list:
+            return combine(*(digest(one, depth - 1) for one in value))
+        if depth and type(value) is dict:
+            return digest_of(
+                {name: digest(one, depth - 1) for name, one in value.items()}, unordered_dicts=True
+            )
         return "unknown"
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from typing import TypeVar
 
-from soma.core import Usage
 from soma.errors import JournalMismatch
 from soma.tracking import (
     AnsweredLine,
@@ -51,10 +50,10 @@ class Replay:
             raise _mismatch(node, at, "something else was asked then")
         return found
 
-    def replies(self, at: str) -> list[Usage]:
-        """Return what the replies cost that were given within a place."""
+    def replies(self, at: str) -> list[ModelLine]:
+        """Return the replies that were given within a place."""
         return [
-            line.reply.usage
+            line
             for place, line in self._effects.items()
             if isinstance(line, ModelLine) and place.startswith(f"{at}/")
         ]

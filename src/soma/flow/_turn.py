@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from msgspec import json, to_builtins
 
 from soma.core import Message, NodeId, Reply, ToolCall, ToolSpec
-from soma.errors import InvalidInput, ModelTimeout, RunNotWritten
+from soma.errors import InvalidInput, ModelError, ModelTimeout, RunNotWritten
 from soma.flow._budget import Spending
 from soma.flow._call import Call
 from soma.flow._kept import Kept, digest, is_json, keep, restore
@@ -109,7 +109,7 @@ class Turn:
                 found = running.write(line)
             running.log(f"tokens/{self.node}", found.reply.usage.tokens)
         self.replies += 1
-        spending.add(found.reply.usage)
+        spending.add(found.messages, found.reply)
         return found.reply
 
     def call_tool(
@@ -297,17 +297,24 @@ class Turn:
         left = spending.seconds_left()
         given = replace(asked.options, seconds=left)
         try:
-            return model.complete(tuple(asked.messages), asked.tools, asked.schema, given)
+            reply = model.complete(tuple(asked.messages), asked.tools, asked.schema, given)
         except ModelTimeout:
             spending.seconds_left()  # says whose time it was, if it was the budget's
             raise
+        if not isinstance(reply, Reply):
+            raise ModelError(
+                f"the model of `{self.node}` gave a `{type(reply).__name__}`; its `complete` has "
+                "to return a `soma.core.Reply`."
+            )
+        return reply
 
     def _restored(self, kept: Kept, at: str) -> object:
         try:
             return restore(kept, self.scope.running.folder)
         except (OSError, ValueError) as error:
+            told = str(error).rstrip(".")
             raise RunNotWritten(
-                f"what `{at}` gave cannot be read from `{kept.blob}`: {error}. The run cannot go "
+                f"what `{at}` gave cannot be read from `{kept.blob}`: {told}. The run cannot go "
                 "on; start another one."
             ) from error
 

@@ -52,8 +52,9 @@ class Journal:
         kept = journal_line_of(data)
         if not isinstance(kept, type(line)):
             raise InvalidInput(
-                f"what `{line.at}` said and heard cannot be read back from a journal: a number in "
-                "it is too large, or it is nested too deep. Hand over plainer data."
+                f"what `{line.at}` said and heard cannot be read back from a journal: it holds a "
+                "number that is too large, or something of another type than is wanted there, or "
+                "is nested too deep. Hand over plainer data."
             )
         try:
             self._file.append(data)

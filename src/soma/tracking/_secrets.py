@@ -11,6 +11,7 @@ from soma.errors import InvalidInput
 
 HIDDEN = "***"
 _NAMED = re.compile(r"KEY|TOKEN|SECRET|PASSWORD", re.IGNORECASE)
+_ADDRESS = re.compile(r"://[^\s/:@]*:([^\s/@]+)@")  # a password stands in it
 _LEAST_NAMED = 8  # characters; the value of such a variable may also be `1` or `true`
 _LEAST = 4  # of one that a user names
 
@@ -68,9 +69,15 @@ class Secrets:
 
 
 def named_secrets(variables: Mapping[str, str] = os.environ) -> set[str]:
-    """Return the values of the variables whose names say that they are secret."""
-    return {
+    """Return the values of the variables named like secrets, and the passwords in addresses."""
+    named = {
         value
         for name, value in variables.items()
         if _NAMED.search(name) and len(value) >= _LEAST_NAMED
     }
+    return named.union(
+        password
+        for value in variables.values()
+        for password in _ADDRESS.findall(value)
+        if len(password) >= _LEAST_NAMED
+    )
