@@ -1,12 +1,13 @@
 """Runs whose directory is damaged, or comes from a stranger."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from soma import Flow
+from soma import Filter, Flow, Graph
 from soma.errors import JournalMismatch, RunNotWritten
-from soma.flow import Tool
+from soma.flow import Computation, Tool
 
 
 def failing(seen: list[str]) -> Flow:
@@ -42,6 +43,34 @@ def test_a_run_without_its_input_does_not_go_on(tmp_path: Path, data: bytes | No
         flow.resume(run)
 
     assert seen == ["x"]
+
+
+class Mean(Filter):
+    """Learns a mean."""
+
+    def fit(self, x: Any, y: object = None) -> object:
+        """Return the mean."""
+        return sum(x) / len(x)
+
+    def forward(self, x: object, state: object) -> object:
+        """Return the mean."""
+        return state
+
+
+@pytest.mark.parametrize("damage", [100, 0, None])
+def test_a_damaged_bundle_is_told(tmp_path: Path, damage: int | None) -> None:
+    """What a graph has learned is taken from its whole file or not at all."""
+    flow = Flow.somatize(Computation(Graph.somatize(Mean(), cache=None), mode="fit"))
+    run = flow.run({"x": [1, 2]}, root=tmp_path).run_dir
+    (bundle,) = run.glob("values/*.soma")
+    if damage is None:
+        journal = run / "journal.jsonl"
+        journal.write_text(journal.read_text().replace(f"values/{bundle.name}", "../../out.soma"))
+    else:
+        bundle.write_bytes(bundle.read_bytes()[:damage])
+
+    with pytest.raises(RunNotWritten, match="has learned cannot be read from"):
+        flow.resume(run)
 
 
 @pytest.mark.parametrize("name", ["journal.jsonl", "events.jsonl"])

@@ -217,6 +217,39 @@ def test_a_changed_flow_is_another_run(tmp_path: Path) -> None:
         changed.resume(only_run(tmp_path), answer="yes")
 
 
+def test_a_node_of_another_name_does_nothing_again(tmp_path: Path) -> None:
+    """A flow that lacks a node which has acted does not go on, and calls nobody."""
+    calls: list[str] = []
+
+    def pay(amount: int) -> int:
+        """Pay."""
+        calls.append("paid")
+        return amount
+
+    def flow_of(name: str) -> Flow:
+        inner = Flow.somatize(Tool(pay, name=name), name="inner")
+        return Flow.somatize(inner >> IO.ask())
+
+    with pytest.raises(Suspended):
+        flow_of("pay").run(5, root=tmp_path)
+
+    with pytest.raises(JournalMismatch, match=r"has no such node\. Did you mean `inner\.pays`"):
+        flow_of("pays").resume(only_run(tmp_path), answer="yes")
+    assert flow_of("pay").resume(only_run(tmp_path), answer="yes").output == "yes"
+    assert calls == ["paid"]
+
+
+def test_a_run_of_something_else_is_left_alone(tmp_path: Path) -> None:
+    """A flow does not take up the run of a training."""
+    with pytest.raises(RuntimeError), soma.track_run("train", root=tmp_path):
+        raise RuntimeError
+    before = (only_run(tmp_path) / "status.json").read_bytes()
+
+    with pytest.raises(InvalidInput, match="no run of a flow"):
+        Flow.somatize(IO.ask()).resume(only_run(tmp_path))
+    assert (only_run(tmp_path) / "status.json").read_bytes() == before
+
+
 def test_a_longer_flow_does_not_go_on_with_a_completed_run(tmp_path: Path) -> None:
     """Nothing is added to a run that has ended."""
     done = Flow.somatize(LLM(), model=ScriptedModel(["x"])).run("x", root=tmp_path)

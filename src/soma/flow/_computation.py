@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 from soma.cache import Unfingerprintable, identity
 from soma.core import Filter, NodeId, Topology, has_module
-from soma.errors import InvalidInput
+from soma.errors import InvalidInput, RunNotWritten
+from soma.files import below
 from soma.flow._kept import file_for
 from soma.flow._node import FlowNode
 
@@ -109,7 +110,7 @@ class Computation(FlowNode):
         kept = dict(turn.value("fit", request, fit))
         bundle = kept.pop("bundle")
         if not computed:
-            _take_back(self.graph, folder / bundle, x)
+            _take_back(self.graph, folder, bundle, x)
         return kept
 
 
@@ -118,10 +119,18 @@ def is_graph(value: object) -> bool:
     return isinstance(value, Computing) and not isinstance(value, Filter)
 
 
-def _take_back(graph: Any, bundle: Path, x: Any) -> None:
+def _take_back(graph: Any, folder: Path, bundle: str, x: Any) -> None:
     """Give a graph what a file says that it has learned; modules are built by the data first."""
     classes = [type(filter) for _, filter in graph.filters()]
-    learned = type(graph).load(str(bundle), classes=classes, cache=None).state()
+    try:
+        path = below(folder, bundle)
+        learned = type(graph).load(str(path), classes=classes, cache=None).state()
+    except (OSError, ValueError) as error:
+        told = str(error).rstrip(".")
+        raise RunNotWritten(
+            f"what `{graph.name}` has learned cannot be read from `{bundle}`: {told}. The run "
+            "cannot go on; start another one."
+        ) from error
     modules = {id for id, filter in graph.filters() if has_module(filter)}
     for id in learned.keys() - modules:
         graph.set_node_state(id, learned[id])

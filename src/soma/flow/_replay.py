@@ -31,6 +31,7 @@ class Replay:
         self._lost: set[str] = set()
         self.seconds = 0.0  # at which the last one ended
         self.resumed = False
+        self.nodes: dict[str, None] = {}  # that have done something, the first first
         for line in lines:
             self.resumed = True
             self._take(line)
@@ -86,6 +87,7 @@ class Replay:
         return [line for at, line in self._asked.items() if at not in self._answered]
 
     def _take(self, line: JournalLine) -> None:
+        self.nodes.setdefault(line.node)
         if isinstance(line, BegunLine):
             self._lost.add(line.at)
         elif isinstance(line, AskedLine):

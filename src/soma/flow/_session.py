@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING
 from msgspec import ValidationError, convert
 
 from soma.core import Event, Usage
-from soma.errors import BudgetSpent, InvalidInput, JournalMismatch, Suspended, listing
+from soma.errors import (
+    BudgetSpent,
+    InvalidInput,
+    JournalMismatch,
+    Suspended,
+    did_you_mean,
+    listing,
+)
 from soma.flow._budget import Budget, Spending
 from soma.flow._checks import compiled
 from soma.flow._flat import flow_record
@@ -109,10 +116,10 @@ def go_on(
     record = RunRecord(_folder(run, root))
     budget = budget or _budget_of(record) or flow.budget
     hidden = Secrets(_secrets(flow))
-    if record.state == "completed":
-        replay = Replay(read_journal(record.dir))
-        return _through(flow, _no_input, None, None, replay, {}, budget, record.dir, hidden)
     before = Replay(read_journal(record.dir))
+    _check_nodes(flow, record, before)
+    if record.state == "completed":
+        return _through(flow, _no_input, None, None, before, {}, budget, record.dir, hidden)
     given = _answers(before, record.id, answer, answers)
     taken = continue_run(record.dir, seconds=before.seconds, secrets=hidden)
     with _telling(taken):
@@ -156,6 +163,23 @@ def _through(
         usage=spending.usage,
         turns=spending.turns,
     )
+
+
+def _check_nodes(flow: "Flow", record: RunRecord, before: Replay) -> None:
+    """Raise where the journal tells of a node that the flow lacks: it may have another name now."""
+    if record.state != "unreadable" and record.manifest.kind != "flow":
+        raise InvalidInput(
+            f"the run `{record.id}` is a {record.manifest.kind!r:.80} and no run of a flow. "
+            "`soma.runs()` lists the runs with their kinds."
+        )
+    known = [_ENDS, *(id for id, _ in flow.filters())]
+    for node in before.nodes:
+        if node not in known:
+            raise JournalMismatch(
+                f"the journal tells what the node `{node}` did, and this flow has no such node."
+                f"{did_you_mean(node, known)} A changed flow is another run: start it with "
+                "`flow.run(...)`, or resume with the flow as it was."
+            )
 
 
 def _no_input() -> object:
