@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import ceil
 
 from soma.core import Message, Reply, Usage
 from soma.errors import BudgetSpent, InvalidInput
@@ -140,4 +141,4 @@ def _tokens(said: Sequence[Message], reply: Reply) -> int:
     if reply.usage.tokens > 0:
         return reply.usage.tokens
     texts = [*(one.text for one in said), reply.text, *(call.arguments for call in reply.calls)]
-    return sum(len(text.encode("utf-8", "replace")) for text in texts) // _BYTES_OF_TOKEN
+    return ceil(sum(len(text.encode("utf-8", "replace")) for text in texts) / _BYTES_OF_TOKEN)
