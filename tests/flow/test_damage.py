@@ -7,7 +7,7 @@ import pytest
 
 from soma import Filter, Flow, Graph
 from soma.errors import JournalMismatch, RunNotWritten
-from soma.flow import Computation, Tool
+from soma.flow import IO, Computation, Condition, Tool
 
 
 def failing(seen: list[str]) -> Flow:
@@ -43,6 +43,24 @@ def test_a_run_without_its_input_does_not_go_on(tmp_path: Path, data: bytes | No
         flow.resume(run)
 
     assert seen == ["x"]
+
+
+@pytest.mark.parametrize(
+    ("line", "part", "other"),
+    [("answered", '"effect":"answered"', '"effect":"nothing"'), ("route", '"on"', '"off"')],
+)
+def test_a_completed_run_with_a_changed_journal_is_told(
+    tmp_path: Path, line: str, part: str, other: str
+) -> None:
+    """Nobody is asked, and no way is gone that there is not."""
+    flow = Flow.somatize(Condition(lambda text: text, {"on": IO.ask()}))
+    run = flow.run("on", root=tmp_path, answers={"condition.on.ask": "yes"}).run_dir
+    lines = (run / "journal.jsonl").read_text().splitlines(keepends=True)
+    changed = [one.replace(part, other, 1) if f'"effect":"{line}"' in one else one for one in lines]
+    (run / "journal.jsonl").write_text("".join(changed))
+
+    with pytest.raises(JournalMismatch, match="journal"):
+        flow.resume(run)
 
 
 class Mean(Filter):

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any, Literal
 from msgspec import json, to_builtins
 
 from soma.core import Message, NodeId, Reply, ToolCall, ToolSpec
-from soma.errors import InvalidInput, ModelError, ModelTimeout, RunNotWritten
+from soma.errors import (
+    InvalidInput,
+    JournalMismatch,
+    ModelError,
+    ModelTimeout,
+    RunNotWritten,
+    listing,
+)
 from soma.flow._budget import Spending
 from soma.flow._call import Call
 from soma.flow._kept import Kept, digest, is_json, keep, restore
@@ -211,6 +218,11 @@ class Turn:
                 seconds=running.seconds() - start,
             )
             found = running.write(line)
+        if found.label not in labels:
+            raise JournalMismatch(
+                f"the journal tells that `{at}` chose {found.label!r:.80}, and its labels are "
+                f"{listing(labels)}. Start another run with `flow.run(...)`."
+            )
         return found.label
 
     def ask(self, question: str, *, at: str = "") -> Any:
@@ -253,6 +265,7 @@ class Turn:
                 self.mark()
                 line = AnsweredLine(at=at, node=self.node, answer=answer, start=running.seconds())
                 return running.write(line).answer
+        running.check_open(at)
         raise Suspend(question, at=at)
 
     def inside(
