@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from soma import Filter, Flow, Graph
-from soma.errors import JournalMismatch, RunNotWritten
+from soma.errors import JournalMismatch, RunNotWritten, Suspended
 from soma.flow import IO, Computation, Condition, Tool
 
 
@@ -91,13 +91,33 @@ def test_a_damaged_bundle_is_told(tmp_path: Path, damage: int | None) -> None:
         flow.resume(run)
 
 
-@pytest.mark.parametrize("name", ["journal.jsonl", "events.jsonl"])
+def set_of(text: str) -> Any:
+    """Give what no line of JSON holds."""
+    return {text}
+
+
+def test_a_run_keeps_no_value_elsewhere(tmp_path: Path) -> None:
+    """A link in place of the folder of values is not followed."""
+    flow = Flow.somatize(IO.ask() >> Tool(set_of))
+    with pytest.raises(Suspended):
+        flow.run("x", root=tmp_path)
+    (run,) = (tmp_path / "runs").iterdir()
+    (tmp_path / "mine").mkdir()
+    (run / "values").symlink_to(tmp_path / "mine")
+
+    with pytest.raises(RunNotWritten, match="leads out of"):
+        flow.resume(run, answer="yes")
+
+    assert [*(tmp_path / "mine").iterdir()] == []
+
+
+@pytest.mark.parametrize("name", ["journal.jsonl", "events.jsonl", "lock"])
 def test_a_run_writes_through_no_link(tmp_path: Path, name: str) -> None:
     """A link in the directory of a run that goes on leads no line elsewhere."""
     flow = failing([])
     run = failed_run(flow, tmp_path)
-    (tmp_path / "mine").write_bytes((run / name).read_bytes())
-    (run / name).unlink()
+    (tmp_path / "mine").write_bytes((run / name).read_bytes() if (run / name).exists() else b"")
+    (run / name).unlink(missing_ok=True)
     (run / name).symlink_to(tmp_path / "mine")
     before = (tmp_path / "mine").read_bytes()
 

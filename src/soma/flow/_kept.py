@@ -8,7 +8,7 @@ from msgspec import json
 
 from soma.cache import Undigestible, combine, decode_blob, decode_inline, encode
 from soma.cache import digest as digest_of
-from soma.errors import InvalidOutput
+from soma.errors import InvalidOutput, RunNotWritten
 from soma.files import below, make_folder, parse_json, write_atomically
 from soma.flow._shown import sendable
 from soma.tracking import VALUES, Secrets
@@ -79,9 +79,18 @@ def restore(kept: Kept, folder: Path) -> object:
 
 
 def file_for(folder: Path, at: str, ending: str) -> str:
-    """Return the name of a file of a run's directory for a value; its folder is there then."""
+    """Return the name of a file of a run's directory for a value; its folder is there then.
+
+    Raises:
+        RunNotWritten: its folder is a link out of the run's directory.
+    """
     make_folder(str(folder / VALUES))
-    return f"{VALUES}/{combine(at)[:24]}.{ending}"
+    name = f"{VALUES}/{combine(at)[:24]}.{ending}"
+    try:
+        below(folder, name)
+    except ValueError as error:
+        raise RunNotWritten(f"what `{at}` gave cannot be kept: {error}") from error
+    return name
 
 
 def digest(value: object, depth: int = 3) -> str:
