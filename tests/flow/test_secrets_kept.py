@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from soma import Flow
+from soma import Filter, Flow, Graph
 from soma.core import Reply
 from soma.errors import InvalidInput, InvalidOutput, SomaError, Suspended
-from soma.flow import IO, LLM, Agent, Condition, OpenAIModel, Tool
+from soma.flow import IO, LLM, Agent, Computation, Condition, OpenAIModel, Tool
 from soma.testing import ScriptedModel
 from tests.flow.talking import NoModel, calling
 
@@ -109,6 +109,32 @@ def test_a_secret_in_an_object_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(InvalidOutput, match="a `Account` with a secret in it"):
         Flow.somatize(Tool(account), secrets=[SECRET]).run("x", root=tmp_path)
+
+    assert files_with(SECRET, tmp_path) == []
+
+
+class Remote(Filter):
+    """Holds a key."""
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+
+    def fit(self, x: Any, y: object = None) -> object:
+        """Learn nothing."""
+        return 0.0
+
+    def forward(self, x: object, state: object) -> object:
+        """Return what comes."""
+        return x
+
+
+def test_a_fitted_graph_that_holds_a_secret_is_refused(tmp_path: Path) -> None:
+    """Its bundle would tell the parameters of its filters."""
+    graph = Graph.somatize(Remote(SECRET), cache=None)
+    flow = Flow.somatize(Computation(graph, mode="fit"), secrets=[SECRET])
+
+    with pytest.raises(InvalidOutput, match="a secret stands in it"):
+        flow.run({"x": [1]}, root=tmp_path)
 
     assert files_with(SECRET, tmp_path) == []
 

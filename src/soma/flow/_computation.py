@@ -3,13 +3,15 @@
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+from zipfile import ZipFile
 
 from soma.cache import Unfingerprintable, identity
 from soma.core import Filter, NodeId, Topology, has_module
-from soma.errors import InvalidInput, RunNotWritten
+from soma.errors import InvalidInput, InvalidOutput, RunNotWritten
 from soma.files import below
 from soma.flow._kept import file_for
 from soma.flow._node import FlowNode
+from soma.tracking import Secrets
 
 if TYPE_CHECKING:
     from soma.flow._turn import Turn
@@ -104,6 +106,7 @@ class Computation(FlowNode):
             self.graph.fit(x, y, **self.options)
             name = file_for(folder, f"{turn.at}/fit", "soma")
             self.graph.save(str(folder / name))
+            _check_secrets(folder / name, turn.scope.running.secrets)
             computed = True
             return {"bundle": name, **_told(self.graph)}
 
@@ -138,6 +141,19 @@ def _take_back(graph: Any, folder: Path, bundle: str, x: Any) -> None:
         graph.materialize(x[:2] if hasattr(x, "shape") else x)
         graph.load_state(learned)
         graph.freeze()
+
+
+def _check_secrets(bundle: Path, secrets: Secrets) -> None:
+    """Keep no bundle that tells a secret in words; its tensors are not looked through."""
+    with ZipFile(bundle) as members:
+        told = secrets.stand_in(members.read("manifest.json"))
+    if told:
+        bundle.unlink()
+        raise InvalidOutput(
+            "the graph was fitted, and what it holds cannot be kept: a secret stands in it, among "
+            "the parameters of a filter or in what one has learned. Let the filter read it where "
+            "it is used, such as from a variable of the environment."
+        )
 
 
 def _data(value: object) -> tuple[object, object]:
