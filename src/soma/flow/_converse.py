@@ -8,6 +8,7 @@ from soma.core import Message, Reply, ToolCall, ToolSpec
 from soma.errors import NoAnswer, SchemaMismatch
 from soma.flow._model import Options
 from soma.flow._schema import Schema
+from soma.flow._shown import sendable
 from soma.flow._turn import Asked
 
 if TYPE_CHECKING:
@@ -159,7 +160,7 @@ def as_schema(schema: object) -> Schema | None:
 
 def opening(system: str | None, text: str) -> list[Message]:
     """Return the first messages of a conversation."""
-    first = [Message(role="system", text=system)] if system else []
+    first = [Message(role="system", text=sendable(system))] if system else []
     return [*first, Message(role="user", text=text)]
 
 
