@@ -76,7 +76,7 @@ def lives(process: int) -> bool:
 
 
 def listeners(process: int) -> set[str]:
-    """Return the addresses, in hexadecimal, at which a process listens for TCP."""
+    """Return where a process listens for TCP, as `address:port` in hexadecimal."""
     own = set()
     for path in Path(f"/proc/{process}/fd").iterdir():
         try:
@@ -88,8 +88,13 @@ def listeners(process: int) -> set[str]:
         for line in Path(f"/proc/{process}/net/{table}").read_text().splitlines()[1:]:
             field = line.split()
             if field[3] == "0A" and f"socket:[{field[9]}]" in own:
-                found.add(field[1].split(":")[0])
+                found.add(field[1])
     return found
+
+
+def addresses(listening: set[str]) -> set[str]:
+    """Return addresses without their ports."""
+    return {one.split(":")[0] for one in listening}
 
 
 def listed(folder: Path, *more: str) -> "list[dict[str, object]] | str":

@@ -32,6 +32,7 @@ class Far:
 
     def __init__(self, process: processes.Process, address: str, folder: Path) -> None:
         self.process, self.address, self.folder = process, address, folder
+        self.before: set[str] = set()  # where this program had been listening
 
     def copy_token(self, folder: Path) -> None:
         """Bring its token to a program's folder."""
@@ -57,7 +58,9 @@ def far_worker(folder: Path, host: str) -> Iterator[Far]:
 @pytest.fixture
 def far(tmp_path: Path) -> Iterator[Far]:
     """Have a worker at an address, its token in this program's folder, and settings put back."""
+    before = processes.listeners(os.getpid())  # of other tests
     with far_worker(tmp_path / "there", OWN) as found, kept_settings():
+        found.before = before
         found.copy_token(tmp_path / "here")
         connect(folder=tmp_path / "here", addresses={"w1": found.address}, timeout=20)
         yield found
@@ -81,9 +84,9 @@ def test_it_trains_as_here_and_listens_at_its_address_only(far: Far) -> None:
     (session,) = processes.children(far.process.pid)
     own = ip_address("127.0.0.1" if OWN.startswith("127.") else OWN).packed[::-1].hex().upper()
     door = ip_address(OWN).packed[::-1].hex().upper()
-    for process in (os.getpid(), session):
-        assert processes.listeners(process) == {own}
-    assert processes.listeners(far.process.pid) == {door}
+    assert processes.addresses(processes.listeners(os.getpid()) - far.before) == {own}
+    assert processes.addresses(processes.listeners(session)) == {own}
+    assert processes.addresses(processes.listeners(far.process.pid)) == {door}
 
 
 def test_a_worker_here_and_one_there(far: Far, tmp_path: Path) -> None:
