@@ -27,15 +27,16 @@ class NodeUsage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowUsage:
-    """What all nodes of a flow did together."""
+    """What all nodes of a flow did together; fields as of one node."""
 
     turns: int
-    tokens: int
+    usage: Usage
+    seconds: float
     calls: int
 
     def told(self) -> dict[str, str]:
         """Return the numbers by name, for people; of tokens only where a model told of any."""
-        found = {"turns": self.turns, "tokens": self.tokens, "tool calls": self.calls}
+        found = {"turns": self.turns, "tokens": self.usage.tokens, "tool calls": self.calls}
         return {name: f"{count:,}" for name, count in found.items() if count or name != "tokens"}
 
 
@@ -46,7 +47,8 @@ def flow_usage(usage: Iterable[NodeUsage]) -> FlowUsage | None:
         return None
     return FlowUsage(
         turns=sum(one.turns for one in found),
-        tokens=sum(one.usage.tokens for one in found),
+        usage=sum((one.usage for one in found), Usage()),
+        seconds=sum(one.seconds for one in found),
         calls=sum(sum(by.values()) for one in found for by in one.calls.values()),
     )
 
