@@ -18,6 +18,7 @@ from soma.viz.report._told import Told
 _SHOWN = 900  # characters of a text that stand there unasked
 _SHOWN_LINES = 16
 _TAB = 4
+_WHO = {"reply": "model", "question": "asks", "call": "tool"}
 _SAID = {
     ("reply", "refused"): Badge(text="✕ the model refused", ink="bad"),
     ("reply", "truncated"): Badge(text="▲ cut off before its end", ink="warning"),
@@ -165,9 +166,6 @@ def _item(entry: ConversationEntry, answers: dict[str, list[ConversationEntry]])
         note=entry.problem or (entry.where or ""),
         calls=tuple(calls),
     )
-
-
-_WHO = {"reply": "model", "question": "asks", "call": "tool"}
 
 
 def _route(entry: ConversationEntry, times: int) -> Item:
