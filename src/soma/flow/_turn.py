@@ -12,6 +12,7 @@ from soma.flow._budget import Spending
 from soma.flow._call import Call
 from soma.flow._kept import Kept, digest, keep, restore
 from soma.flow._model import Model, Options
+from soma.flow._node import part_prefix
 from soma.flow._running import Scope
 from soma.flow._shown import shown
 from soma.flow._suspend import Suspend
@@ -264,7 +265,7 @@ class Turn:
             spending = Spending(flow.budget, flow.name, above.running.seconds, spending)
         scope = Scope(
             running=above.running,
-            nodes=f"{self.node}.{name}." if name else f"{self.node}.",
+            nodes=part_prefix(self.node, name),
             at=f"{self.at}/{place}/" if place else f"{self.at}/",
             model=flow.model or above.model,
             spending=spending,
