@@ -75,12 +75,6 @@ class FlowNode(Filter):
             "`soma.Flow.somatize(...)`."
         )
 
-    def _set(self, **given: object) -> None:
-        """Keep the arguments that were given; the others stay as the class has them."""
-        for name, value in given.items():
-            if value is not None:
-                setattr(self, name, value)
-
 
 def part_prefix(id: NodeId, part: str) -> str:
     """Return what the ids of nodes in a part begin with, `judge.again.`; see `FlowNode.parts`."""
