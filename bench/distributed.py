@@ -86,15 +86,16 @@ def measured(worker: str, width: int, batch: int) -> None:
     through_the_graph()
     found = ratio(through_the_graph, by_hand, rounds=21, round_seconds=0.15)
     print(f"{width:5d} wide, batch {batch:4d}   {verdict(found, 1.10)}")
-    graph, hand = (bytes_moved(one) for one in (through_the_graph, by_hand))
-    print(f"{'':23s}{graph:,.0f} bytes a step over {hand:,.0f}")
+    graph, hand = (moved(one) for one in (through_the_graph, by_hand))
+    print(f"{'':23s}{graph[0]:,.0f} bytes a step over {hand[0]:,.0f}, ", end="")
+    print(f"in {graph[1]:g} messages over {hand[1]:g}")
 
 
 class Counted:
-    """Counts the bytes of the messages that this process sends and gets, while it is entered."""
+    """Counts the messages that this process sends and gets while it is entered, and their bytes."""
 
     def __init__(self) -> None:
-        self.bytes = 0
+        self.bytes = self.messages = 0
 
     def __enter__(self):
         self._serialize, self._deserialize = PICKLER.serialize, PICKLER.deserialize
@@ -114,15 +115,16 @@ class Counted:
         return self._deserialize(data, tensors)
 
     def _count(self, data, tensors) -> None:
+        self.messages += 1
         self.bytes += len(data) + sum(one.nbytes for one in tensors)
 
 
-def bytes_moved(step, steps: int = 20) -> float:
-    """Return the bytes of the messages in a step, beside the gradients of a backward."""
+def moved(step, steps: int = 20) -> tuple[float, float]:
+    """Return bytes and messages of a step, beside the gradients of a backward."""
     with Counted() as counted:
         for _ in range(steps):
             step()
-    return counted.bytes / steps
+    return counted.bytes / steps, counted.messages / steps
 
 
 if __name__ == "__main__":

@@ -8,19 +8,21 @@ from torch import Tensor, nn
 
 from soma.audit._activations import flat_share
 from soma.audit._board import Board
-from soma.audit._channels import channel_gradient, channel_output
+from soma.audit._channels import channel_gradient, channel_output, channel_rows
 from soma.audit._measures import (
     Activation,
     Measures,
     _activation_on_device,
     _gradient_on_device,
 )
+from soma.audit._sample import sampled
 from soma.audit._similarity import debiased_cka
 from soma.audit._spectrum import effective_rank
 
 BIG = torch.randn(700, 900, generator=torch.Generator().manual_seed(1))
 TENSORS = {
     "large": BIG,
+    "not so large": BIG[:70],
     "positive": BIG.abs(),
     "half zero": BIG.relu(),
     "far from zero": BIG * 1e-3 + 1e3,
@@ -67,16 +69,56 @@ def test_activations(name: str, where: str) -> None:
         found = Activation(*(float(one) for one in _activation_on_device(x, None)))
     truth = plainly(x)
 
+    slack = 30 if where == "cpu" and sampled(x) is not None else 1
     scale = truth.norm * len(x) ** 0.5
-    assert found.norm == pytest.approx(truth.norm, rel=2e-4)
-    assert found.spread == pytest.approx(truth.spread, rel=1e-3)
-    assert found.total == pytest.approx(truth.total, abs=1e-5 * scale * x.numel() ** 0.5)
-    assert found.absolute == pytest.approx(truth.absolute, rel=1e-5)
-    assert (found.size, found.zeros, found.low, found.high) == pytest.approx(
-        (truth.size, truth.zeros, truth.low, truth.high)
-    )
+    assert found.norm == pytest.approx(truth.norm, rel=2e-4 if slack == 1 else 0.02)
+    assert found.spread == pytest.approx(truth.spread, rel=1e-3 * slack)
+    assert found.total == pytest.approx(truth.total, abs=1e-5 * slack * scale * x.numel() ** 0.5)
+    assert found.absolute == pytest.approx(truth.absolute, rel=1e-5 if slack == 1 else 0.03)
+    assert found.zeros == pytest.approx(truth.zeros, rel=1e-6 if slack == 1 else 0.03)
+    assert (found.size, found.low, found.high) == pytest.approx((truth.size, truth.low, truth.high))
     # A variance that is a millionth of the mean square is below what matters.
-    assert found.varies == pytest.approx(truth.varies, rel=1e-3, abs=1e-5, nan_ok=True)
+    assert found.varies == pytest.approx(truth.varies, rel=1e-3 * slack, abs=1e-5, nan_ok=True)
+
+
+def _marked(at: tuple[int, ...], value: float) -> Tensor:
+    x = torch.zeros(64, 4096)
+    x[at] = value
+    return x
+
+
+@pytest.mark.parametrize("at", [(0, 0), (13, 1201), (63, 4095)])
+@pytest.mark.parametrize("value", [1.0, -7.0, torch.nan, torch.inf])
+def test_a_single_number_in_a_large_output(at: tuple[int, int], value: float) -> None:
+    """It shows in extremes and norm wherever it is, though a sample would not have it."""
+    x = _marked(at, value)
+    assert sampled(x) is not None
+    found = Activation(*Measures().activation(x, None).values)
+    low, high = (float(one) for one in torch.aminmax(x))
+    assert (found.low, found.high) == pytest.approx((low, high), nan_ok=True)
+    if math.isfinite(value):
+        assert (found.norm, found.zeros) == (abs(value), x.numel() - 1)
+    assert found.bad == 1 - math.isfinite(value)
+
+
+@pytest.mark.parametrize("shape", [(64, 512), (8, 3, 50, 50), (60_000,), (6_000, 10)])
+def test_what_is_small_is_looked_at_as_a_whole(shape: tuple[int, ...]) -> None:
+    """No sample speaks for an output of fewer than 65,536 elements."""
+    assert sampled(torch.zeros(shape)) is None
+
+
+@pytest.mark.parametrize(
+    "shape", [(64, 2048), (4096, 17), (2, 3, 200, 201), (1, 70_000), (70_000, 1)]
+)
+def test_what_a_sample_is_of(shape: tuple[int, ...]) -> None:
+    """At least 16,384 elements from the first to the last, of each sample the same places."""
+    found = sampled(torch.arange(math.prod(shape), dtype=torch.float64).reshape(shape))
+    assert found is not None
+    places = math.prod(shape[1:])
+    assert found.numel() >= 1 << 14
+    assert found.unique().numel() == found.numel()
+    assert float(found.max()) >= 0.95 * math.prod(shape)
+    assert (found % places == found[0] % places).all()
 
 
 @pytest.mark.parametrize("where", ["cpu", "device"])
@@ -135,8 +177,8 @@ def test_channels(axis: int) -> None:
 
     found = channel_output(x, axis, scratch)
 
-    deviation = (found.spread / found.samples).sqrt()
-    assert torch.allclose(found.largest, x.abs().amax(others))
+    (largest,), (deviation,) = channel_rows([found])
+    assert torch.allclose(largest, x.abs().amax(others))
     assert torch.allclose(deviation, x.double().std(others, unbiased=False).float(), rtol=1e-4)
     gradient = channel_gradient(x, axis, scratch)
     assert torch.allclose(gradient, x.double().abs().sum(others).float(), rtol=1e-5)
@@ -151,8 +193,24 @@ def test_totals_come_with_the_channels(name: str, shape: tuple[int, ...], axis: 
     measures = Measures()
     sums = channel_output(x, axis, measures.scratch).sums
     assert sums is not None
+    found, truth = Activation(*measures.activation(x, None, sums).values), plainly(x)
+    exact = ("size", "norm", "low", "high")
+    assert [getattr(found, one) for one in exact] == pytest.approx(
+        [getattr(truth, one) for one in exact], rel=1e-4
+    )
+    rough = ("zeros", "absolute", "spread", "varies")
+    assert [getattr(found, one) for one in rough] == pytest.approx(
+        [getattr(truth, one) for one in rough], rel=0.03
+    )
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_totals_of_a_square(axis: int) -> None:
+    """Which axis has the channels does not change what is known of the whole output."""
+    x, measures = BIG[:200, :200] + torch.arange(200.0), Measures()
+    sums = channel_output(x, axis, measures.scratch).sums
     found = tuple(measures.activation(x, None, sums).values)
-    assert found == pytest.approx(tuple(plainly(x)), rel=1e-4, abs=1e-2, nan_ok=True)
+    assert found == pytest.approx(tuple(plainly(x)), rel=1e-4, nan_ok=True)
 
 
 @pytest.mark.parametrize("small", [0.0, 1e-25, 1e-40])
@@ -165,17 +223,30 @@ def test_a_channel_too_small_for_squares(small: float) -> None:
     assert float((found.spread[2] / found.samples).sqrt()) == pytest.approx(truth, rel=1e-3)
 
 
-@pytest.mark.parametrize("name", ["large", "tiny", "huge", "double", "turned"])
+@pytest.mark.parametrize("name", ["large", "not so large", "tiny", "huge", "double", "turned"])
 def test_the_norm_alone(name: str) -> None:
     """Where no more is asked than a norm, it is the same one."""
-    found = Activation(*Measures().size(TENSORS[name]).values)
-    assert (found.size, found.bad) == (TENSORS[name].numel(), 0)
-    assert found.norm == pytest.approx(plainly(TENSORS[name]).norm, rel=1e-5)
+    x = TENSORS[name]
+    found = Activation(*Measures().size(x).values)
+    assert (found.size, found.bad) == (x.numel(), 0)
+    exact = sampled(x) is None
+    assert found.norm == pytest.approx(plainly(x).norm, rel=1e-5 if exact else 0.02)
 
 
 @pytest.mark.parametrize(
     "activation",
-    [nn.Tanh(), nn.Sigmoid(), nn.Softsign(), nn.Hardtanh(-1.5, 2.0), nn.Hardsigmoid()],
+    [
+        nn.Tanh(),
+        nn.Sigmoid(),
+        nn.Softsign(),
+        nn.Hardtanh(-1.5, 2.0),
+        nn.Hardsigmoid(),
+        nn.ELU(),
+        nn.ELU(2.0),
+        nn.ELU(0.5),
+        nn.CELU(2.0),
+        nn.SELU(),
+    ],
 )
 def test_where_an_activation_is_flat(activation: nn.Module) -> None:
     """What is told from the output is what the slope itself says."""

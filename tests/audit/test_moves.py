@@ -67,3 +67,18 @@ def test_a_parameter_that_stops() -> None:
         lambda step: 0.01,
     )
     assert values(audit, "m", "update_norm")[21:] == pytest.approx(changes[21:], rel=1e-3)
+
+
+def test_a_parameter_that_is_given_other_memory() -> None:
+    """What a step changes is seen where the values lie now, and not where they did."""
+
+    def moved_away(weight: nn.Parameter, step: int) -> Tensor:
+        if step in (15, 25):
+            old = weight.data
+            weight.data = old.T.contiguous().T if step == 15 else old.clone()
+            old.zero_()
+        return (weight - step).square().sum()
+
+    audit, norms, changes = trained(moved_away, lambda step: 0.01)
+    assert values(audit, "m", "param_norm") == pytest.approx(norms, rel=0.05)
+    assert values(audit, "m", "update_norm") == pytest.approx(changes, rel=0.05)

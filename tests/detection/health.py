@@ -83,6 +83,8 @@ def _units(evidence: Evidence) -> Iterator[str]:
         if (holds or isinstance(module, _RELU)) and (ignored := proofs.ignored(evidence, unit)):
             yield f"{unit} has ignored channels {ignored}"
         if isinstance(module, _FLAT) and (flat := proofs.flat(evidence, unit)) > 0.7:
+            if _chose(evidence, unit):
+                continue
             yield f"{unit} is flat in {flat:.0%}"
         last = unit in evidence.trainee.nodes or unit.endswith("/out")
         if holds and not last and (variety := proofs.variety(evidence, unit)):
@@ -90,7 +92,8 @@ def _units(evidence: Evidence) -> Iterator[str]:
             gone = median(spread[-5:]) < 0.5 * spread[0]
             if variety[0] > 0.1 and median(variety[-5:]) < 1e-2 and gone:
                 yield f"{unit} collapses from {variety[0]:.3g} to {variety[-1]:.3g}"
-        if holds and (move := proofs.move(evidence, unit, 8)) > 0.1 and not proofs.fell(evidence):
+        learns = proofs.fell(evidence) or evidence.trainee.run.score is not None  # which falls
+        if holds and (move := proofs.move(evidence, unit, 8)) > 0.1 and not learns:
             yield f"{unit} moves by {move:.2g} a step and the loss does not fall"
         done = evidence.trainee.run.converged or evidence.losses[-1] < 1e-6 * evidence.losses[0]
         if holds and not done and (move := proofs.move(evidence, unit)) < 1e-6:
@@ -98,10 +101,16 @@ def _units(evidence: Evidence) -> Iterator[str]:
 
 
 def _masks(evidence: Evidence, unit: str) -> bool:
-    """Are -inf all that is not finite, with finite gradients?"""
-    return all(
-        not bool(one.isnan().any() or (one == torch.inf).any())
-        for seen in evidence.looks
-        if unit in seen
-        for one in seen[unit].outputs
-    )
+    """Is what is not finite inf in each step, with finite gradients here and in the weights?"""
+    seen = [one[unit] for one in evidence.looks if unit in one]
+    outputs = [tensor for one in seen for tensor in one.outputs]
+    gradients = [tensor for one in seen for tensor in one.gradients]
+    gradients += [tensor for fresh in evidence.fresh for tensor in fresh.values()]
+    chosen = all(bool(one.isinf().any()) and not bool(one.isnan().any()) for one in outputs)
+    return chosen and all(bool(one.isfinite().all()) for one in gradients)
+
+
+def _chose(evidence: Evidence, unit: str) -> bool:
+    """Did it become flat only while the loss went?"""
+    first = proofs.flat(evidence, unit, range(5))
+    return first <= 0.7 and evidence.losses[-1] < 0.05 * evidence.losses[0]

@@ -5,6 +5,7 @@ a fault. They follow the conventions of the flags, not the code of any audit.
 """
 
 import math
+from collections.abc import Iterable
 from statistics import median
 
 import torch
@@ -148,12 +149,12 @@ def ignored(evidence: Evidence, unit: str) -> set[int]:
     return set((varies & ~heard).nonzero()[:, 0].tolist())
 
 
-def flat(evidence: Evidence, unit: str) -> float:
+def flat(evidence: Evidence, unit: str, looks: Iterable[int] | None = None) -> float:
     """The share of an activation's entries where its slope is below a twentieth of its peak."""
     module = unit_names(evidence.trainee)[unit]
     shares = [
         _flat(module, one)
-        for seen in (evidence.looks[index] for index in late(evidence))
+        for seen in (evidence.looks[index] for index in looks or late(evidence))
         if unit in seen
         for one in seen[unit].inputs
     ]

@@ -1,7 +1,10 @@
 """What else a graph does, it does with nodes on workers too, or says why not."""
 
 import copy
+import gc
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
@@ -10,10 +13,12 @@ from torch import Tensor, nn
 from torch.optim import LBFGS, SGD, Adam
 
 from soma import DifferentiableFilter, Graph, RunView
+from soma.distributed import _host
+from soma.distributed._connection import present_connection
 from soma.errors import InvalidInput, InvalidOutput, ModeError, NoOptimizer, NotSent
 from soma.tracking import RunRecord
 from soma.viz.figures import gantt_info
-from tests.distributed.graphs import Normed, Reading, Tied, X, Y, weights
+from tests.distributed.graphs import Normed, Reading, Square, Tied, X, Y, weights
 from tests.training.filters import Dense, Gated, Rounded, Wrap
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]
@@ -304,3 +309,64 @@ def test_what_cannot_be_sent(
     """A filter that cannot be pickled is refused, and the message says what would do."""
     with pytest.raises(NotSent, match=told):
         Graph.somatize(make().at(workers[0])).materialize(X)
+
+
+def test_nodes_on_workers_beside_a_pool_of_processes(workers: tuple[str, ...]) -> None:
+    """What is placed is asked from this process, and the rest goes to the pool."""
+    g = Graph.somatize(Square().at(workers[0]) | Square(), cache=None)
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        there, here = g.fit(X, executor=pool).forward(X, executor=pool).values()
+
+    assert torch.equal(there, here)
+
+
+def test_another_optimizer_begins_without_moments(pair: Pair) -> None:
+    """On a worker too, where the one before it had the same name and the same class."""
+    both = pair(Dense(3), Dense(2))
+    for g in both:
+        for _ in range(2):
+            step(g)
+        g.make_optimizer(Adam, lr=0.05)
+        step(g)
+
+    assert equal(*both)
+
+
+def test_options_that_change_in_place(pair: Pair) -> None:
+    """A worker steps with the options of now, also where they are tensors, or of other types."""
+    both = pair(Dense(3), Dense(2))
+    for g in both:
+        rate = torch.tensor(0.05)
+        g.make_optimizer(Adam, lr=rate)
+        for _ in range(3):
+            step(g)
+            rate.mul_(0.5)
+        (group,) = g.optimizer().param_groups
+        group["lr"], group["weight_decay"] = 0.2, 0.1
+        step(g)
+
+    assert equal(*both)
+
+
+def test_a_graph_that_is_gone_is_gone_on_its_worker(pair: Pair, workers: tuple[str, ...]) -> None:
+    """Its modules and optimizers are dropped there when the next one is built."""
+    before = there(workers[0])
+    for _ in range(3):
+        step(pair(Dense(3), Dense(2))[1])
+        gc.collect()
+    modules, optimizers = (now - then for now, then in zip(there(workers[0]), before, strict=True))
+
+    assert modules <= 4
+    assert optimizers <= 2
+
+
+def there(worker: str) -> tuple[int, int]:
+    """Return how many modules and optimizers a worker holds."""
+    connection = present_connection()
+    assert connection is not None
+    return connection.call(worker, held_here)
+
+
+def held_here() -> tuple[int, int]:
+    """Return how many modules and optimizers this process holds for others."""
+    return len(_host.HOST.nodes), len(_host.HOST._optimizers)

@@ -10,7 +10,14 @@ from torch.optim import SGD
 
 from soma import Graph
 from soma.distributed import connect
-from soma.errors import RemoteFailure, SomaError, TornStep, WorkerLost, WorkerTimeout
+from soma.errors import (
+    CheckpointWarning,
+    RemoteFailure,
+    SomaError,
+    TornStep,
+    WorkerLost,
+    WorkerTimeout,
+)
 from tests.distributed.faulty import BAD, Faulty, FaultyPlain, KilledStep, RaisingStep, StoppedStep
 from tests.distributed.graphs import X, Y, weights
 from tests.training.filters import Dense
@@ -149,3 +156,16 @@ def test_going_on_equals_a_run_that_was_never_stopped(two: tuple[str, ...]) -> N
         step(g)
 
     assert all(map(torch.equal, weights(g).values(), expected))
+
+
+def test_half_a_state_mends_no_torn_step(two: tuple[str, ...]) -> None:
+    """Only a state of all nodes lets the graph step again."""
+    g = training(Dense(4), two, RaisingStep)
+    before = g.state()
+    broken(lambda: step(g))
+    with pytest.warns(CheckpointWarning, match="`dense` is missing"):
+        g.load_state({"dense_2": before["dense_2"]}, strict=False).train()
+    assert type(broken(lambda: step(g))[0]) is TornStep
+
+    g.load_state(before).train().make_optimizer(SGD, lr=0.1)
+    step(g)

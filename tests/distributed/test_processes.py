@@ -131,7 +131,7 @@ def test_a_request_of_other_versions(folder: Path) -> None:
     meeting, own = Meeting(folder), msgspec.to_builtins(versions())
     other = msgspec.convert({**own, "torch": "0"}, Versions)
     with processes.worker(folder), meeting.opened() as session:
-        request = Request(session, 1, 2, 0, 5.0, other, "lo", (), None)
+        request = Request(session, session, 1, 2, 0, 5.0, other, "lo", "", (), None)
         meeting.ask("worker1", request)
         processes.until(lambda: meeting.answered(session, "worker1"))
         refusal = meeting.answered(session, "worker1")
@@ -258,3 +258,46 @@ def test_a_script_without_a_guard_is_told_of(tmp_path: Path) -> None:
     assert process.returncode == 1
     assert "connected" not in said
     assert 'below `if __name__ == "__main__":`' in wrong
+
+
+def test_the_end_of_a_program_is_quiet(folder: Path) -> None:
+    """Nothing is logged of workers that are let go, and what others write comes through."""
+    code = """
+import os
+from soma.distributed import connect, disconnect
+connect("worker1")
+disconnect()
+os.write(2, b"told")
+"""
+    with processes.worker(folder) as worker, processes.client(code, folder) as client:
+        assert client.communicate(timeout=60)[1] == "told"
+        processes.until(lambda: not processes.children(worker.pid), seconds=10)
+
+
+def test_a_forked_program_leaves_its_parent_alone(folder: Path) -> None:
+    """The child is told that it has no workers, and its end is not that of the session."""
+    code = """
+import os
+from soma.distributed import disconnect
+from tests.distributed.test_faults import *
+g = Graph.somatize(Dense(2).at("client")).materialize(X).train()
+g.make_optimizer(SGD, lr=0.1)
+step(g)
+child = os.fork()
+if not child:
+    try:
+        step(g)
+    except WorkerLost as error:
+        print(error, flush=True)
+    disconnect()
+    os._exit(0)  # as multiprocessing does: torch's own threads are waited for else, in vain
+os.waitpid(child, 0)
+time.sleep(2)
+step(g)
+print("the parent stepped")
+"""
+    with processes.worker(folder, "client"), processes.client(code, folder) as client:
+        told, wrong = client.communicate(timeout=90)
+
+    assert "this process was forked" in told, wrong
+    assert "the parent stepped" in told, wrong

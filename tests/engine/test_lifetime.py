@@ -50,7 +50,7 @@ def run(request: pytest.FixtureRequest):
             recording = Recording()
             with g._runner.listeners.listening(recording.events.append):
                 return g.forward(x)
-        with ThreadPoolExecutor(1) as pool, g._runner.using(pool):
+        with ThreadPoolExecutor(1) as pool, g._runner.executors.using(pool):
             return g.forward(x)
 
     return forward

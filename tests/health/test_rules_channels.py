@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from soma.health import Series, judge
-from tests.health.hand import STEPS, activation, flags, layers, measured, snapshots, unit
+from tests.health.hand import STEPS, activation, flags, layers, measured, snapshots, step, unit
 
 RELU = [*layers()[:3], activation("net/r", 3), unit("net/c", 4, feeds_output=True)]
 
@@ -120,6 +120,16 @@ def test_leakage_at_its_line(cka: float, flag: list[str]) -> None:
     assert flags(found).get("net/a", []) == flag
 
 
+@pytest.mark.parametrize(("last", "flag"), [(0.01, []), (0.5, ["LEAKAGE"])])
+def test_groups_that_agree_on_the_answer_do_not_leak(last: float, flag: list[str]) -> None:
+    """Two branches that were unlike at first may both know the class once it is learnt."""
+    found = measured(steps=[step(at, loss=1.0 if at < 4 else last) for at in range(12)])
+    series = Series(steps=list(range(12)), values=[0.6] * 5 + [0.97] * 7)
+    found.similarity["net/a"] = {("audio", "text"): series}
+
+    assert flags(found).get("net/a", []) == flag
+
+
 def falling(to: float) -> list[float]:
     """A number that is 0.6 at first and ends at another."""
     return [0.6] * 3 + [to] * (STEPS - 3)
@@ -177,3 +187,49 @@ def test_a_channel_that_fired_once_is_not_called_ignored() -> None:
     found.channels["net/r"][-1] = replace(last, largest=(0.1, 2, 2, 2))
 
     assert flags(found) == {}
+
+
+def test_a_softmax_has_channels_that_are_never_chosen() -> None:
+    """The places of paddings are masked in each row, and are no dead units."""
+    units = [*RELU[:3], activation("net/r", 3, "softmax"), RELU[4]]
+    found = snapshots(measured(units=units), "net/r", largest=(0, 1, 1, 1), input_rms=1.0)
+
+    assert flags(found) == {}
+
+
+@pytest.mark.parametrize(("kind", "flag"), [("relu", ["DEAD"]), ("sigmoid", []), ("relu6", [])])
+def test_what_has_a_ceiling_is_not_measured_by_its_input(kind: str, flag: list[str]) -> None:
+    """A 1 after a sigmoid that was given ten millions is not silence."""
+    units = [*RELU[:3], activation("net/r", 3, kind), RELU[4]]
+    found = snapshots(measured(units=units), "net/r", largest=(1, 1, 1, 1), input_rms=1e7)
+
+    assert flags(found).get("net/r", []) == flag
+
+
+def test_a_block_is_near_to_firing_where_its_activation_is() -> None:
+    """A block whose inner activation has a quiet channel is not called dead for it."""
+    units = [layers()[0], unit("net/b.0", 1), activation("net/b.1", 2),
+             unit("net/b", 3, activation="relu"), unit("net/d", 4),
+             unit("net/c", 5, feeds_output=True)]  # fmt: skip
+    found = measured({"net/b.0": {"act_norm": 16.0}}, units=units)
+    snapshots(found, "net/b.0", **NEAR)
+    for id in ("net/b", "net/b.1"):
+        snapshots(found, id, largest=(0, 2, 2, 2), input_rms=1.0)
+
+    assert flags(found) == {}
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "flag"),
+    [(0.2, 0.01, []), (0.2, 0.5, ["SATURATED"]), (1.0, 0.01, ["SATURATED"])],
+)
+def test_what_learnt_to_choose_while_the_loss_went_may_be_sure(
+    first: float, last: float, flag: list[str]
+) -> None:
+    """Attention that was open at first and is one-hot when the problem is solved is well."""
+    units = [*RELU[:3], activation("net/r", 3, "softmax"), RELU[4]]
+    steps = [step(at, loss=1.0 if at < 4 else last) for at in range(12)]
+    found = measured({"net/r": {"saturated_frac": [first] * 5 + [1.0] * 7}}, units=units,
+                     steps=steps)  # fmt: skip
+
+    assert flags(found).get("net/r", []) == flag

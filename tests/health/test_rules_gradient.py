@@ -257,6 +257,18 @@ def test_a_step_that_a_scaler_left_out_is_no_fault() -> None:
 
 def test_infinite_numbers_are_told_from_nan() -> None:
     """An overflow is INF."""
-    bad = {"act_bad_frac": 0.1, "act_max": math.inf}
+    bad = {
+        "act_bad_frac": [0.0] * 3 + [0.1] * (STEPS - 3),
+        "act_max": [3.0] * 3 + [math.inf] * (STEPS - 3),
+    }
 
     assert flags(measured({"net/a": bad}))["net/a"] == ["INF"]
+
+
+@pytest.mark.parametrize(("grad_norm", "flag"), [(1.0, []), (math.inf, ["INF"])])
+def test_infinite_numbers_on_purpose_do_no_harm(grad_norm: float, flag: list[str]) -> None:
+    """The distance of a point to itself is inf in each step, and the gradients are finite."""
+    far = {"act_bad_frac": 0.1, "act_max": math.inf}
+    steps = [step(at, grad_norm=grad_norm) for at in range(STEPS)]
+
+    assert flags(measured({"net/a": far}, steps=steps)).get("net/a", []) == flag

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from tests.health.hand import STEPS, flags, measured, step
+from tests.health.hand import STEPS, flags, measured, step, unit
 
 FEW = [step(at) for at in range(12)]
 
@@ -51,3 +51,23 @@ def test_hardly_anything_is_not_let_to_open() -> None:
     grows = low([1e-7 * 2**at for at in range(STEPS)])
 
     assert flags(measured({"net/b": grows})) == {"net/b": ["VANISHING"]}
+
+
+@pytest.mark.parametrize(
+    ("moves", "share", "flag"),
+    [(1e-3, 1e-3, []), (1e-6, 1e-3, ["VANISHING"]), (1e-3, 1e-5, ["VANISHING"])],
+)
+def test_a_part_of_the_output_may_have_its_own_unit(
+    moves: float, share: float, flag: list[str]
+) -> None:
+    """An actor beside a critic's loss of thousands is well while it moves as the critic does."""
+    units = [
+        unit("actor", 0, own_trainable=0, feeds_output=True),
+        unit("actor/a", 1),
+        unit("critic", 2, own_trainable=0, feeds_output=True),
+        unit("critic/a", 3),
+    ]
+    mine = {**low([share] * STEPS), "update_ratio": moves}
+    found = measured({"actor": {"out_grad_norm": share}, "actor/a": mine}, units=units)
+
+    assert flags(found).get("actor/a", []) == flag

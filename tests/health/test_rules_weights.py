@@ -3,9 +3,10 @@
 import pytest
 
 from soma.health import Measurements, judge
-from tests.health.hand import STEPS, flags, layers, measured, step, unit
+from tests.health.hand import STEPS, activation, flags, layers, measured, snapshots, step, unit
 
 LAYERS = ("net/a", "net/b", "net/c")
+ROSE = [step(at, loss=1.5 if 0 < at < 4 else 1.0) for at in range(STEPS)]  # and came back
 
 
 def test_bit_equal_while_others_move_is_frozen() -> None:
@@ -46,14 +47,28 @@ def test_a_block_frozen_as_a_whole_is_told_of_at_the_block() -> None:
 
 @pytest.mark.parametrize(("ratio", "flag"), [(0.11, ["LR_HIGH"]), (0.09, [])])
 def test_lr_high_at_its_line(ratio: float, flag: list[str]) -> None:
-    """Steps of a tenth of the weights are too large while the loss does not fall."""
-    assert flags(measured({"net/a": {"update_ratio": ratio}})).get("net/a", []) == flag
+    """Steps of a tenth of the weights are too large where the loss rises and does not fall."""
+    found = measured({"net/a": {"update_ratio": ratio}}, steps=ROSE)
+
+    assert flags(found).get("net/a", []) == flag
+
+
+def test_a_young_layer_may_take_large_steps_on_a_loss_that_is_noise() -> None:
+    """One module that begins small, and a loss that neither rises nor falls, is no fault."""
+    assert flags(measured({"net/a": {"update_ratio": 0.2}})) == {}
+
+
+def test_large_steps_everywhere_need_no_loss_that_rises() -> None:
+    """A loss with a ceiling cannot rise: where all modules jump, it need not."""
+    found = measured({id: {"update_ratio": 0.2} for id in LAYERS})
+
+    assert flags(found).get("net", []) == ["LR_HIGH"]
 
 
 @pytest.mark.parametrize(("last", "flag"), [(0.89, []), (0.91, ["LR_HIGH"])])
 def test_large_steps_that_help_are_fine(last: float, flag: list[str]) -> None:
     """A loss that falls by a tenth excuses large steps."""
-    steps = [step(at, loss=1.0 if at == 0 else last) for at in range(STEPS)]
+    steps = [step(at, loss=last if at > 3 else ROSE[at].loss) for at in range(STEPS)]
     found = measured({"net/a": {"update_ratio": 0.2}}, steps=steps)
 
     assert flags(found).get("net/a", []) == flag
@@ -99,6 +114,14 @@ def slow(ratio: float) -> dict[str, float]:
 def test_lr_low_at_its_line(ratio: float, flag: list[str]) -> None:
     """Steps of a millionth of the weights are too small where others move."""
     assert flags(measured({"net/a": slow(ratio)})).get("net/a", []) == flag
+
+
+@pytest.mark.parametrize(("step_", "flag"), [(1e-7, ["LR_LOW"]), (1e-2, [])])
+def test_steps_that_are_rounded_away_are_too_small(step_: float, flag: list[str]) -> None:
+    """A module that moves a bit in one step of four does not move much; in turns it may."""
+    rare = {"update_ratio": [step_, 0.0, 0.0, 0.0] * (STEPS // 4), "update_norm": 0.0}
+
+    assert flags(measured({"net/a": rare})).get("net/a", []) == flag
 
 
 def test_without_a_gradient_a_small_step_is_right() -> None:
@@ -154,3 +177,30 @@ def test_a_called_module_without_an_output_gradient_is_unobserved() -> None:
     assert flags(measured({"net/a": {"out_grad_norm": None}})) == {
         "net/a": ["UNOBSERVED(no output gradient)"]
     }
+
+
+@pytest.mark.parametrize(("away", "flag"), [(1.0, []), (0.0, ["NO_GRAD"])])
+def test_what_somebody_moves_by_hand_needs_no_gradient(away: float, flag: list[str]) -> None:
+    """A teacher that follows is called with gradients on, and no optimizer moves it."""
+    still = {"grads": 0.0, "moved": 0.0, "out_grad_norm": None, "param_grad_norm": None}
+    found = measured({"net/a": {**still, "away_ever": away}})
+
+    assert flags(found).get("net/a", []) == flag
+
+
+def test_what_hangs_on_a_dead_activation_is_its_shadow() -> None:
+    """Weights that are given nothing do not move; their bias does."""
+    units = [*layers()[:3], activation("net/r", 3), unit("net/c", 4, feeds_output=True)]
+    ever = {"moved_ever": 0.2, "pushed_ever": 1.0, "away_ever": 0.2}
+    found = snapshots(measured({"net/c": ever}, units=units), "net/r", largest=(0, 0, 0, 0),
+                      input_rms=1.0)  # fmt: skip
+
+    assert flags(found) == {"net/r": ["DEAD"]}
+
+
+def test_what_passes_on_a_gradient_that_has_vanished_does_not_stand_still_by_itself() -> None:
+    """A block loses the gradient; the layer above it gets too little to change a bit."""
+    gone = {"out_grad_norm": 1e-12, "act_norm": 1e-3}
+    found = measured({"net/a": {**gone, "moved": 0.0}, "net/b": gone})
+
+    assert [flag for told in flags(found).values() for flag in told if flag == "FROZEN"] == []

@@ -222,6 +222,10 @@ def test_the_inside_of_modules_is_read_back(tmp_path: Path) -> None:
     assert RunRecord(run.dir).modules() == (flow,)
 
 
+def f() -> None:
+    """Stand as an argument."""
+
+
 def test_a_record_shows_any_argument(tmp_path: Path) -> None:
     """Shortened, on one line, also one whose `repr` fails."""
 
@@ -233,10 +237,13 @@ def test_a_record_shows_any_argument(tmp_path: Path) -> None:
         def forward(self, x: object, state: object) -> object:
             return x
 
-    g = Graph.somatize(Named(long="x" * 999, lines="a\nb\x1b[31m", wordless=Wordless()))
+    g = Graph.somatize(
+        Named(long="x" * 999, lines="a\nb\x1b[31m", wordless=Wordless(), of=[len, f])
+    )
     (node,) = graph_record(g.topology, "g").nodes
 
     assert len(node.config["long"]) == 200
+    assert node.config["of"] == "[<built-in function len>, <function f>]"
     assert node.config["wordless"] == "<Wordless>"
     assert node.doc == ""
 

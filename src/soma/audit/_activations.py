@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from soma.audit._measures import PIECE
+from soma.audit._sample import sampled
 
 # By the class's own name, so that look-alikes and quantised twins are known too.
 KNOWN = {
@@ -57,6 +58,8 @@ def flat_share(
 ) -> Tensor | None:
     """Return the share of outputs where the slope is below 5 % of its peak, as a tensor.
 
+    Of a large output a sample tells it.
+
     None: the activation has no flat part, or its output alone does not tell where.
 
     Args:
@@ -74,6 +77,8 @@ def flat_share(
     test = _FLAT.get(name)
     if test is None:
         return None
+    if (some := sampled(output)) is not None:
+        return test(activation, some).mean()
     pieces = torch.split(output.reshape(-1), PIECE)
     return torch.stack([test(activation, one).sum() for one in pieces]).sum() / output.numel()
 
@@ -123,9 +128,28 @@ def _hardsigmoid(_: nn.Module, output: Tensor) -> Tensor:
     return ((output <= 0) | (output >= 1)).to(output.dtype)
 
 
+def _exponential(activation: nn.Module, output: Tensor) -> Tensor:
+    """Of `alpha (exp x - 1)` below 0, whose slope there is its distance from `-alpha`."""
+    alpha = float(activation.alpha) if hasattr(activation, "alpha") else _SELU  # type: ignore[arg-type]
+    steepest = alpha if type(activation).__name__ == "CELU" else max(alpha, 1.0)
+    return (output + alpha < 0.05 * steepest).to(output.dtype)
+
+
+def _relu6(_: nn.Module, output: Tensor) -> Tensor:
+    """Of what is at the ceiling; what rests at 0 is told of as dead, if it never fires."""
+    return (output >= 6).to(output.dtype)
+
+
+_SELU = 1.7580993408473766  # what a SELU goes to below 0
+
+
 _FLAT: dict[str, Callable[[nn.Module, Tensor], Tensor]] = {
+    "celu": _exponential,
+    "elu": _exponential,
     "hardsigmoid": _hardsigmoid,
     "hardtanh": _hardtanh,
+    "relu6": _relu6,
+    "selu": _exponential,
     "sigmoid": _sigmoid,
     "softsign": _softsign,
     "tanh": _tanh,

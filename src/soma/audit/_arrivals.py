@@ -62,11 +62,11 @@ class Arrivals:
             return
         # Another thread may be about to note something.
         pending, self._pending = self._pending, []
-        taken, numbers = self._recorder.under_way
+        taken, _ = self._recorder.under_way
         if taken is not None:
             for index in pending:
                 taken.arrived.add(index)
-                self._recorder.weights.arrived(index, numbers)
+                self._recorder.weights.arrived(index)
             self.fresh += pending
 
     def read(self) -> None:

@@ -3,7 +3,7 @@
 They stay tensors on their device until the step ends: a row for each kind of number.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -16,13 +16,19 @@ Scratch = Callable[[Tensor], Tensor]  # memory for as many elements
 
 @dataclass(slots=True)
 class ChannelOutput:
-    """Of each channel: the largest absolute output, its mean and its squares about the mean."""
+    """Of each channel: its extremes, its sum, and the sum of squares about its mean."""
 
     samples: int
-    largest: Tensor
-    mean: Tensor
+    low: Tensor
+    high: Tensor
+    total: Tensor
     spread: Tensor
     sums: Sums | None = None  # over all channels, where they come for nothing
+
+    @property
+    def channels(self) -> int:
+        """How many there are."""
+        return self.low.numel()
 
 
 def channel_output(x: Tensor, axis: int, scratch: Scratch) -> ChannelOutput:
@@ -31,30 +37,53 @@ def channel_output(x: Tensor, axis: int, scratch: Scratch) -> ChannelOutput:
     samples, pieces = x_BCP.shape[0] * x_BCP.shape[2], _pieces(x_BCP)
     low = _over([_lowest(one) for one in pieces], torch.amin)
     high = _over([_highest(one) for one in pieces], torch.amax)
-    mean = _over([_summed(one) for one in pieces], torch.sum) / samples
-    largest, sums, spread = torch.maximum(high, -low), None, None
-    if x.device.type == "cpu":
-        bottom, top = low.amin().item(), high.amax().item()
-        if bottom > -LARGE and top < LARGE and max(-bottom, top) > SMALL:
-            squares = _over([_plain_squares(one, scratch) for one in pieces], torch.sum)
-            spread = torch.addcmul(squares, mean, mean, value=-samples)
-            # A mean far from zero has cancelled the digits, or a channel is too small for squares.
-            if torch.sub(squares, spread, alpha=1e3).amax().item() > 0 or (
-                squares.amin().item() < SMALL**2 and bool(largest[squares < SMALL**2].any())
-            ):
-                spread = None
-            else:
-                sums = Sums(bottom, top, squares.sum().item(), _about(mean, samples, spread))
-    if spread is None:
-        width = high - low
-        spread = _over([_squares(one, mean, width, scratch) for one in pieces], torch.sum)
-    return ChannelOutput(samples=samples, largest=largest, mean=mean, spread=spread, sums=sums)
+    found = ChannelOutput(
+        samples, low, high, total=_over([_summed(one) for one in pieces], torch.sum), spread=low
+    )
+    if x.device.type != "cpu" or not _take_squares(found, pieces, scratch):
+        mean, width = found.total / samples, high - low
+        found.spread = _over([_squares(one, mean, width, scratch) for one in pieces], torch.sum)
+    elif x.dim() == 2 and axis == 1 and found.sums is not None:
+        found.sums = found.sums._replace(by_place=found.total)
+    return found
 
 
-def _about(mean: Tensor, samples: int, spread: Tensor) -> float:
-    """Return the sum of squares about the common mean, from those about each channel's own."""
-    between = mean - mean.mean()
-    return spread.sum().item() + samples * between.dot(between).item()
+def _take_squares(found: ChannelOutput, pieces: Sequence[Tensor], scratch: Scratch) -> bool:
+    """Take plain sums of squares, which tell of all channels together too; False: they are not it.
+
+    That is so where a mean far from zero cancels the digits, or a channel is too small for squares.
+    """
+    low, high = found.low.amin().item(), found.high.amax().item()
+    if not (low > -LARGE and high < LARGE and max(-low, high) > SMALL):
+        return False
+    squares = _over([_plain_squares(one, scratch) for one in pieces], torch.sum)
+    spread = torch.addcmul(squares, found.total, found.total, value=-1 / found.samples)
+    if torch.sub(squares, spread, alpha=1e3).amax().item() > 0:
+        return False
+    small = SMALL**2
+    if squares.amin().item() < small and bool(
+        torch.maximum(found.high, -found.low)[squares < small].any()
+    ):
+        return False
+    found.spread = spread
+    total, everything = found.total.sum().item(), squares.sum().item()
+    about = everything - total * total / (found.samples * found.channels)
+    if about < 1e-3 * everything:
+        between = found.total / found.samples
+        between = between - between.mean()
+        about = spread.sum().item() + found.samples * between.dot(between).item()
+    found.sums = Sums(low, high, everything, about)
+    return True
+
+
+def channel_rows(outputs: Sequence[ChannelOutput]) -> tuple[list[Tensor], list[Tensor]]:
+    """Return the largest absolute output and the deviation of each channel, for each output."""
+    lows = torch._foreach_neg([one.low for one in outputs])
+    torch._foreach_maximum_(lows, [one.high for one in outputs])
+    spreads = [one.spread for one in outputs]
+    deviations = torch._foreach_div(spreads, [max(one.samples, 1) for one in outputs])
+    torch._foreach_sqrt_(deviations)
+    return list(lows), list(deviations)
 
 
 def channel_gradient(gradient: Tensor, axis: int, scratch: Scratch) -> Tensor:
@@ -69,11 +98,12 @@ def pooled(outputs: list[ChannelOutput]) -> ChannelOutput:
     first, *others = outputs
     for one in others:
         samples = first.samples + one.samples
-        gap = one.mean - first.mean
+        gap = one.total / one.samples - first.total / first.samples
         first = ChannelOutput(
             samples=samples,
-            largest=torch.maximum(first.largest, one.largest),
-            mean=first.mean + gap * (one.samples / samples),
+            low=torch.minimum(first.low, one.low),
+            high=torch.maximum(first.high, one.high),
+            total=first.total + one.total,
             spread=first.spread
             + one.spread
             + gap.square() * (first.samples * one.samples / samples),

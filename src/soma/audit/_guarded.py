@@ -2,10 +2,9 @@
 
 import warnings
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from threading import RLock
 from time import perf_counter
-from typing import Any, ParamSpec
+from typing import ParamSpec
 
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
@@ -15,8 +14,6 @@ from soma.errors import SomaWarning
 from soma.health._numbers import Measurements
 
 P = ParamSpec("P")
-
-_NOWHERE = nullcontext()
 
 
 class Guarded:
@@ -44,8 +41,12 @@ class Guarded:
             torch._C._set_grad_enabled(False)
             try:
                 # Whoever follows the user's operations is not to see ours.
-                with torch._C.DisableTorchFunction(), _out_of_modes():
-                    function(*args, **kwargs)
+                with torch._C.DisableTorchFunction():
+                    if torch._C._len_torch_dispatch_stack():  # modes, as one that counts them
+                        with _disable_current_modes():
+                            function(*args, **kwargs)
+                    else:
+                        function(*args, **kwargs)
             except Exception as error:
                 self._failed(spot, error)
             finally:
@@ -67,8 +68,3 @@ class Guarded:
             )
         if len(self.measurements.notes) < 20:
             self.measurements.notes.append(f"not measured{where}: {said}")
-
-
-def _out_of_modes() -> AbstractContextManager[Any]:
-    """Leave the modes that the user's operations run under, such as one that counts them."""
-    return _disable_current_modes() if torch._C._len_torch_dispatch_stack() else _NOWHERE

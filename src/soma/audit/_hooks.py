@@ -44,7 +44,7 @@ class Hook:
         if torch.compiler.is_compiling():
             return None
         recorder = self._recorder()
-        if recorder is None or recorder.is_deaf or in_transform() or is_traced():
+        if recorder is None or recorder.is_deaf or has_no_numbers():
             return None
         return recorder
 
@@ -211,17 +211,14 @@ def running_backward() -> int:
     return torch._C._current_graph_task_id()
 
 
-def in_transform() -> bool:
-    """Whether a function transform of `torch.func` is at work, where values are not numbers."""
-    return torch._C._functorch.peek_interpreter_stack() is not None
+def has_no_numbers() -> bool:
+    """Whether values are none, or operations are written down to be run elsewhere, ours with them.
 
-
-def is_traced() -> bool:
-    """Whether operations are written down to be run elsewhere, where ours would stand among them.
-
-    `torch.jit.trace` does so, the ONNX exporter above it, and modes that work on tensors without
-    numbers.
+    The former is so inside function transforms of `torch.func`, and in modes that work on tensors
+    without numbers; the latter under `torch.jit.trace` and the ONNX exporter above it.
     """
+    if torch._C._functorch.peek_interpreter_stack() is not None:
+        return True
     if torch._C._get_tracing_state() is not None:
         return True
     if not torch._C._len_torch_dispatch_stack():

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from soma.audit._board import Boards, Row
+from soma.audit._sample import sampled
 from soma.audit._tensors import flat
 
 PIECE = 1 << 18  # elements
@@ -54,6 +55,7 @@ class Sums(NamedTuple):
     high: float
     squares: float
     spread: float
+    by_place: Tensor | None = None  # sums over the first axis
 
 
 class Measures:
@@ -81,13 +83,17 @@ class Measures:
         return self.boards.put_all(_activation_on_device(x, flat_share))
 
     def size(self, x: Tensor) -> Row:
-        """Return the numbers of an output of which no more than its norm is asked."""
+        """Return the numbers of an output of which no more than its norm is asked.
+
+        Of a large one a sample tells it.
+        """
         if x.device.type == "cpu" and x.numel():
-            row = flat(x)
+            some = sampled(x)
+            row = flat(x) if some is None else some.reshape(-1)
             squares = sum(one.dot(one).item() for one in torch.split(row, PIECE))
             if SMALL**2 < squares < LARGE**2:
-                norm, unknown = math.sqrt(squares), (math.nan,)
-                return Row((float(row.numel()), 0.0, 0.0, *unknown * 3, norm, *unknown * 5))
+                norm, unknown = math.sqrt(squares * x.numel() / row.numel()), (math.nan,)
+                return Row((float(x.numel()), 0.0, 0.0, *unknown * 3, norm, *unknown * 5))
         return self.activation(x, None)
 
     def gradient(self, x: Tensor) -> Row:
@@ -104,8 +110,8 @@ class Measures:
         """Return norm and largest absolute value of a row of numbers on a CPU."""
         squares, largest = 0.0, 0.0
         for piece in torch.split(row, PIECE) if row.numel() > PIECE else (row,):
-            low, high = torch.aminmax(piece)
-            top = max(-low.item(), high.item())
+            low, high = _ends(piece)
+            top = max(-low, high)
             if not math.isfinite(top):
                 top = math.nan if piece.isnan().any() else math.inf
                 return top, top
@@ -139,13 +145,13 @@ class Measures:
             return self.norm(source)[0]
         return math.sqrt(squares)
 
-    def scratch(self, like: Tensor) -> Tensor:
-        """Return memory for as many elements; what it held before is lost."""
+    def scratch(self, like: Tensor, count: int | None = None) -> Tensor:
+        """Return memory for as many elements, or for so many; what it held before is lost."""
         kept: dict[torch.dtype, Tensor] = self._local.__dict__.setdefault("kept", {})
         found = kept.get(like.dtype)
         if found is None:
             found = kept[like.dtype] = torch.empty(PIECE, dtype=like.dtype)
-        return found[: like.numel()]
+        return found[: like.numel() if count is None else count]
 
     def _squares(self, piece: Tensor, top: float) -> float:
         if SMALL < top < LARGE or top == 0.0:
@@ -155,13 +161,15 @@ class Measures:
 
     def _usual(self, x: Tensor, sums: Sums | None) -> tuple[float, ...] | None:
         """Return the numbers of an output with the fewest passes; None: it wants more care."""
+        if (some := sampled(x)) is not None:
+            return self._by_sample(x, some, sums)
         row, samples = flat(x), x.shape[0] if x.dim() > 1 else 1
         low, high, squares = (math.inf, -math.inf, 0.0) if sums is None else sums[:3]
         zeros, absolute, one_sided = 0.0, 0.0, []
         for piece in torch.split(row, PIECE) if row.numel() > PIECE else (row,):
             bottom, top = low, high
             if sums is None:
-                bottom, top = (one.item() for one in torch.aminmax(piece))
+                bottom, top = _ends(piece)
                 if not (bottom > -LARGE and top < LARGE and max(-bottom, top) > SMALL):
                     return None
                 low, high = min(low, bottom), max(high, top)
@@ -175,7 +183,9 @@ class Measures:
                 one_sided.append(piece)
             if bottom <= 0 <= top:
                 zeros += piece.numel() - torch.ne(piece, 0, out=self.scratch(piece)).sum().item()
-        by_place = x.sum(0).reshape(-1) if samples > 1 else row
+        by_place = None if sums is None else sums.by_place
+        if by_place is None:
+            by_place = x.sum(0).reshape(-1) if samples > 1 else row
         total = by_place.sum().item()
         if low >= 0 or high <= 0:
             absolute = abs(total)
@@ -194,12 +204,43 @@ class Measures:
             math.sqrt(squares), spread, low, high, varies,
         )  # fmt: skip
 
+    def _by_sample(self, x: Tensor, some: Tensor, sums: Sums | None) -> tuple[float, ...] | None:
+        """As `_usual`, with all but the extremes told by a sample of the output."""
+        low, high = sums[:2] if sums is not None else _ends(flat(x))
+        top = max(-low, high)
+        if not (low > -LARGE and high < LARGE and top > SMALL):
+            return None
+        count, samples = some.numel(), some.shape[0]
+        room = self.scratch(x, 2 * count)
+        row = room[:count].view(some.shape).copy_(some).view(-1)
+        seen, times = row.dot(row).item(), x.numel() / count
+        squares = seen * times if sums is None else sums.squares
+        if sums is None and top * top > 0.01 * seen:
+            squares = sum(one.dot(one).item() for one in torch.split(flat(x), PIECE))
+        if not 0.5 * squares < seen * times < 2.0 * squares:
+            return None  # few numbers make up the norm
+        by_place = row.view(samples, -1).sum(0)
+        total = by_place.sum().item()
+        spread = (seen - total * total / count) / seen
+        varies = math.nan if samples == 1 else 1 - by_place.dot(by_place).item() / samples / seen
+        if spread < 1e-3 or not (samples == 1 or 1e-2 <= varies <= 1.0):
+            return None  # a mean far from zero has cancelled the digits
+        zeros, absolute = 0.0, abs(total)
+        if low <= 0 <= high:
+            zeros = count - torch.ne(row, 0, out=room[count:]).sum().item()
+        if low < 0 < high:
+            absolute = torch.abs(row, out=room[count:]).sum().item()
+        return (
+            float(x.numel()), 0.0, 0.0, zeros * times, total * times, absolute * times,
+            math.sqrt(squares), spread * squares, low, high, varies,
+        )  # fmt: skip
+
     def _activation(self, x: Tensor) -> tuple[float, ...]:
         row = flat(x)
         found = [0.0] * 7  # bad, masked, zeros, total, absolute, squares, spread
         lows, highs, done = [], [], 0
         for piece in torch.split(row, PIECE) if row.numel() > PIECE else (row,):
-            low, high = (one.item() for one in torch.aminmax(piece))
+            low, high = _ends(piece)
             lows.append(low)
             highs.append(high)
             if not math.isfinite(high - low) and not (math.isfinite(low) and math.isfinite(high)):
@@ -209,7 +250,7 @@ class Measures:
                 piece = kept
                 if not piece.numel():
                     continue
-                low, high = (one.item() for one in torch.aminmax(piece))
+                low, high = _ends(piece)
             count = piece.numel()
             zeros, total, absolute, squares, spread = self._piece(piece, low, high)
             if done:
@@ -272,6 +313,12 @@ class Measures:
             return means.dot(means).item()
         means = means / top
         return means.dot(means).item() * top * top
+
+
+def _ends(row: Tensor) -> tuple[float, float]:
+    """Return the smallest and the largest number; NaN for both where any is."""
+    low, high = torch.aminmax(row)
+    return low.item(), high.item()
 
 
 def _pieces(one: Tensor, other: Tensor) -> Iterable[tuple[Tensor, Tensor]]:

@@ -6,25 +6,26 @@ they do; one step in sixteen looks at all of it again, and at the first doubt ev
 """
 
 import math
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor
 
-from soma.audit._measures import Measures
+from soma.audit._measures import LARGE, SMALL, Measures
+from soma.audit._tensors import flat
 
 LEAST = 1 << 16  # elements of a parameter that a sample may speak for
-_BLOCKS, _BLOCK = 128, 128
+_BLOCKS, _BLOCK = 64, 128
 _PROOFS = 8  # steps in a row in which the sample must have told the truth
 _EVERY = 16  # of steps, one looks at everything
 _DOUBT = 0.1  # by which what the sample stands for may differ from one look to the next
-# Squares of 32-bit numbers, and sums of them, are exact enough between these.
-_SMALL, _LARGE = 1e-30, 1e30
 
 
 class Move:
     """One large parameter."""
 
     __slots__ = (
+        "_place",
         "before",
         "norm",
         "proofs",
@@ -32,6 +33,7 @@ class Move:
         "steps",
         "times_change",
         "times_norm",
+        "view",
         "was_away",
         "was_compared",
     )
@@ -41,11 +43,25 @@ class Move:
         self.proofs = 0
         self.norm = 0.0  # before the step
         self.before: Tensor | None = None  # all values, in a step that looks at them
-        self.sample: Tensor | None = None
+        self.sample = torch.empty(0)
+        self.view = self.sample  # of what the sample is a copy
         self.times_norm = 0.0  # norm of the parameter over that of its sample
         self.times_change = 0.0
         self.was_away = False  # at the start of a step, from where the one before had started
         self.was_compared = False  # in the latest step
+        self._place: object = None
+
+    def see(self, parameter: Tensor) -> None:
+        """Know where a parameter lies; it may have been given other memory."""
+        place = (parameter.data_ptr(), parameter.dtype, parameter.shape, parameter.stride())
+        if place != self._place:
+            self.view, self._place = _sample(flat(parameter.detach())), place
+            self.sample = torch.empty(self.view.shape, dtype=self.view.dtype)
+
+    def forget(self) -> None:
+        """Free the memory."""
+        self.before = self._place = None
+        self.sample = self.view = torch.empty(0)
 
 
 class Moves:
@@ -55,49 +71,69 @@ class Moves:
         self._measures = measures
         self._all: dict[int, Move] = {}
         self._rooms: dict[tuple[int, torch.dtype], list[Tensor]] = {}  # memory free for values
-        self._scratch: dict[torch.dtype, Tensor] = {}
 
-    def keep(self, index: int, value: Tensor) -> float:
-        """Keep what a parameter, given as a row, is before the step; return its norm."""
-        move = self._all.get(index)
-        if move is None:
-            move = self._all[index] = Move(index)
-        move.steps += 1
-        view = _sample(value)
+    def keep(self, parameters: Mapping[int, Tensor]) -> list[float]:
+        """Keep what parameters are before the step, by their numbers; return their norms."""
+        sampled: list[Move] = []
+        for index, parameter in parameters.items():
+            move = self._all.get(index)
+            if move is None:
+                move = self._all[index] = Move(index)
+            move.steps += 1
+            move.was_compared = False
+            if move.before is None and move.proofs >= _PROOFS and move.steps % _EVERY:
+                move.see(parameter)
+                sampled.append(move)
+            else:
+                self._keep(move, flat(parameter.detach()))
+        if sampled:
+            samples = [move.sample for move in sampled]
+            torch._foreach_copy_(samples, [move.view for move in sampled])
+            for move, norm in zip(sampled, _norms(samples), strict=True):
+                move.norm = norm * move.times_norm if norm else 0.0
+            for index, parameter in parameters.items():
+                move = self._all[index]
+                if move.before is None and not move.norm:
+                    move.proofs = 0
+                    self._keep(move, flat(parameter.detach()))
+        return [self._all[index].norm for index in parameters]
+
+    def _keep(self, move: Move, value: Tensor) -> None:
+        """Keep all values, given as a row."""
         move.was_compared = move.before is not None and move.before.shape == value.shape
         if move.was_compared and not move.was_away:
             assert move.before is not None
             move.was_away = not torch.equal(move.before, value)
-        if move.proofs >= _PROOFS and move.steps % _EVERY:
-            assert move.sample is not None
-            norm = _norm(move.sample.copy_(view))
-            if norm is not None and norm > 0.0 and move.before is None:
-                move.norm = norm * move.times_norm
-                return move.norm
-            move.proofs = 0
         if move.before is None or move.before.shape != value.shape:
             free = self._rooms.get((value.numel(), value.dtype))
             move.before = free.pop() if free else torch.empty_like(value)
         move.norm = self._measures.copy(value, move.before)
-        return move.norm
 
-    def change(self, index: int, value: Tensor) -> tuple[float, float]:
-        """Return norm and largest absolute value of what the step has changed, or their like."""
-        move = self._all[index]
-        view = _sample(value)
-        if move.before is None:
-            assert move.sample is not None
-            found = _norm(torch.sub(view, move.sample, out=self._room(move.sample)))
-            if found is None or found == 0.0:
-                move.proofs = 0  # has it stopped, or only where the sample lies?
-                found = 0.0 if found is not None else math.nan
-            return found * move.times_change, found
-        norm, largest = self._measures.change(move.before, value)
-        self._compare(move, view, norm)
+    def change(self, parameters: Mapping[int, Tensor]) -> list[float]:
+        """Return norms of what the step has changed in parameters, or their like."""
+        sampled = [one for index in parameters if (one := self._all[index]).before is None]
+        changes: dict[int, float] = {}
+        if sampled:
+            samples = [move.sample for move in sampled]
+            torch._foreach_sub_(samples, [move.view for move in sampled])
+            for move, found in zip(sampled, _norms(samples), strict=True):
+                if not found:
+                    move.proofs = 0  # has it stopped, or only where the sample lies?
+                changes[id(move)] = math.nan if found is None else found * move.times_change
+        for index, parameter in parameters.items():
+            move = self._all[index]
+            if move.before is not None:
+                changes[id(move)] = self._change(move, flat(parameter.detach()))
+        return [changes[id(self._all[index])] for index in parameters]
+
+    def _change(self, move: Move, value: Tensor) -> float:
+        assert move.before is not None
+        norm, _ = self._measures.change(move.before, value)
+        self._compare(move, _sample(value), norm)
         if move.was_away:  # else it is kept, to see where the next step starts
             self._rooms.setdefault((value.numel(), value.dtype), []).append(move.before)
             move.before = None
-        return norm, largest
+        return norm
 
     def was_away(self, index: int) -> bool:
         """Whether a parameter has ever started a step elsewhere than the one before."""
@@ -111,29 +147,26 @@ class Moves:
         """Free the memory; what samples are worth is still known."""
         self._rooms.clear()
         for move in self._all.values():
-            move.before = None
+            move.forget()
 
     def _compare(self, move: Move, view: Tensor, change: float) -> None:
         """See what the sample would have said."""
         assert move.before is not None
-        if move.sample is None or move.sample.dtype != view.dtype:
-            move.sample = torch.empty_like(view, memory_format=torch.contiguous_format)
-        old = move.sample.copy_(_sample(move.before))
-        norm, found = _norm(old), _norm(torch.sub(view, old, out=self._room(old)))
+        old = _sample(move.before)
+        norm, found = _norms([old, torch.sub(view, old)])
         if not norm or not found or not math.isfinite(move.norm) or not math.isfinite(change):
             move.proofs = 0
             return
-        known, move.times_norm = move.times_norm, move.norm / norm
-        is_near = abs(move.times_norm - known) <= _DOUBT * known
-        known, move.times_change = move.times_change, change / found
-        is_near = is_near and abs(move.times_change - known) <= _DOUBT * known
-        move.proofs = move.proofs + 1 if is_near else 0
+        move.times_norm, is_near = _again(move.times_norm, move.norm / norm)
+        move.times_change, is_too = _again(move.times_change, change / found)
+        move.proofs = move.proofs + 1 if is_near and is_too else 0
 
-    def _room(self, like: Tensor) -> Tensor:
-        found = self._scratch.get(like.dtype)
-        if found is None:
-            found = self._scratch[like.dtype] = torch.empty_like(like)
-        return found
+
+def _again(known: float, found: float) -> tuple[float, bool]:
+    """Return what a sample is worth after one more look, and whether that had been known."""
+    if abs(found - known) > _DOUBT * known:
+        return found, False
+    return known + (found - known) / 4, True  # a single look is as uncertain as the sample itself
 
 
 def _sample(value: Tensor) -> Tensor:
@@ -143,8 +176,7 @@ def _sample(value: Tensor) -> Tensor:
     )
 
 
-def _norm(sample: Tensor) -> float | None:
-    """Return the norm of a sample; None where it cannot be told so quickly."""
-    row = sample.view(-1)
-    squares = row.dot(row).item()
-    return math.sqrt(squares) if _SMALL < squares < _LARGE or squares == 0.0 else None
+def _norms(samples: list[Tensor]) -> list[float | None]:
+    """Return the norms of samples; None where they cannot be told so quickly."""
+    norms = [one.item() for one in torch._foreach_norm(samples)]
+    return [one if SMALL < one < LARGE or one == 0.0 else None for one in norms]

@@ -25,6 +25,7 @@ class Reading:
         "channels",
         "gradients",
         "is_number",
+        "kept_for",
         "node",
         "tensor",
         "version",
@@ -37,6 +38,8 @@ class Reading:
         self.is_number = tensor.dim() == 0  # as a loss is
         self.activation: Row | None = None
         self.gradients: list[tuple[int, Row]] = []  # with the number of the backward
+        # The calls, with the tensor's suffix, that keep its gradient to be run again.
+        self.kept_for: tuple[tuple[Repeatable, str], ...] = ()
         self.axis: int | None = None
         self.channels: ChannelOutput | None = None
         self.channel_gradients: list[tuple[int, Tensor]] = []
@@ -93,8 +96,12 @@ class Pass:
         self.readings.clear()
         self.open_rows.clear()
 
-    def remove_handles(self) -> None:
-        """Take the hooks off tensors that go on living."""
+    def end(self) -> None:
+        """Let go of all but numbers, and take the hooks off tensors that go on living."""
+        self.forget()
+        for _, parts in self.roots:
+            for reading in parts:
+                reading.kept_for = ()
         for handle in self.handles:
             handle.remove()
         self.handles.clear()

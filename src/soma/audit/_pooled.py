@@ -123,11 +123,13 @@ class StepWeights:
         self._trainable = trainable
         self._arrived = arrived
         self._numbers = numbers
-        self.left = {at: norm / scale for at, norm in _by_index(numbers.left).items()}
+        self.left = _by_index(numbers.left)
+        if scale != 1.0:
+            self.left = {at: norm / scale for at, norm in self.left.items()}
         changed = _by_index(numbers.at_step)
         if numbers.scaled_at_step:
             changed = {at: norm / scale for at, norm in changed.items()}
-        self.at_step = {**self.left, **changed}
+        self.at_step = {**self.left, **changed} if changed else self.left
         self.norms = _by_index(numbers.norms)
         self.changes = _by_index(numbers.changes)
         for at in arrived:
@@ -143,7 +145,7 @@ class StepWeights:
 
     def total(self, norms: dict[int, float]) -> float:
         """Return the norm over all parameters that got a gradient."""
-        return root(norm for at, norm in norms.items() if at in self._arrived)
+        return math.hypot(*[norm for at, norm in norms.items() if at in self._arrived])
 
     def metrics(self, indices: Sequence[int], *, whole: bool) -> dict[str, float]:
         """Return the metrics of the parameters of one unit."""
@@ -158,15 +160,14 @@ class StepWeights:
             found["grads_ever"] = self._share(trainable, [every[at].ever_got for at in trainable])
             pushed = [every[at].ever_pushed for at in trainable]
             found["pushed_ever"] = self._share(trainable, pushed)
-            stale = any(at in self._numbers.stale for at in got)
-            found["stale"] = float(stale)
+            found["stale"] = float(not self._numbers.stale.isdisjoint(got))
         left = [self.left[at] for at in got if at in self.left]
         if left:
-            found["param_grad_norm"] = root(left)
-            found["param_grad_norm_at_step"] = root(
-                self.at_step[at] for at in got if at in self.left
-            )
-            bad = sum(not math.isfinite(one) for one in left)
+            norm = found["param_grad_norm"] = math.hypot(*left)
+            if self.at_step is not self.left:
+                norm = math.hypot(*[self.at_step[at] for at in got if at in self.left])
+            found["param_grad_norm_at_step"] = norm
+            bad = len(left) - sum(map(math.isfinite, left))
             found["param_grad_bad_frac"] = bad / len(left)
         if whole and self.norms:
             found |= self._moves(indices, trainable, found.get("param_grad_norm"))
@@ -176,27 +177,28 @@ class StepWeights:
         self, indices: Sequence[int], trainable: Sequence[int], grad_norm: float | None
     ) -> dict[str, float]:
         norms, left, every = self.norms, self.left, self._weights.all
-        norm = root(norms[at] for at in indices if at in norms)
+        norm = math.hypot(*[norms[at] for at in indices if at in norms])
         found = {"param_norm": norm}
         if grad_norm is not None:
             if norm:
                 found["grad_param_ratio"] = grad_norm / norm
-            both = [at for at in trainable if at in left and at in norms]
-            found["grad_strength"] = root(norms[at] * left[at] for at in both)
+            both = [norms[at] * left[at] for at in trainable if at in left and at in norms]
+            found["grad_strength"] = math.hypot(*both)
         if trainable and self._numbers.stepped:
-            changes = {at: self.changes.get(at, 0.0) for at in trainable}
-            found["update_norm"] = root(changes.values())
-            found["moved"] = sum(one != 0.0 for one in changes.values()) / len(trainable)
+            changes = [self.changes.get(at, 0.0) for at in trainable]
+            found["update_norm"] = math.hypot(*changes)
+            found["moved"] = (len(changes) - changes.count(0.0)) / len(changes)
             ever = [every[at].ever_moved for at in trainable]
             found["moved_ever"] = self._share(trainable, ever)
-            away = [every[at].was_away for at in trainable]
-            if all(
-                one or at in self._numbers.compared for at, one in zip(trainable, away, strict=True)
-            ):
+            still = [at for at in trainable if not every[at].was_away]
+            if not still:
+                found["away_ever"] = 1.0
+            elif self._numbers.compared.issuperset(still):
+                away = [every[at].was_away for at in trainable]
                 found["away_ever"] = self._share(trainable, away)
             ratios = [
-                (changes[at] / norms[at], every[at].parameter.numel())
-                for at in trainable
+                (change / norms[at], every[at].parameter.numel())
+                for at, change in zip(trainable, changes, strict=True)
                 if norms.get(at)
             ]
             if ratios:
@@ -205,7 +207,7 @@ class StepWeights:
 
     def _share(self, indices: Sequence[int], are: Sequence[bool]) -> float:
         """Return the share of elements in those tensors of which something is true."""
-        if all(are):
+        if False not in are:
             return 1.0
         sizes = [self._weights.all[at].parameter.numel() for at in indices]
         true = sum(size for size, one in zip(sizes, are, strict=True) if one)
@@ -213,17 +215,18 @@ class StepWeights:
 
 
 def _by_index(rows: Sequence[tuple[Sequence[int], Row]]) -> dict[int, float]:
-    return {
-        at: norm for indices, row in rows for at, norm in zip(indices, row.values, strict=False)
-    }
+    found: dict[int, float] = {}
+    for indices, row in rows:
+        found.update(zip(indices, row.values, strict=False))
+    return found
 
 
 def _weighted_median(pairs: list[tuple[float, int]]) -> float:
     pairs.sort()
-    half, seen = sum(weight for _, weight in pairs) / 2, 0.0
+    half = sum([weight for _, weight in pairs]) / 2
     for value, weight in pairs:
-        seen += weight
-        if seen >= half:
+        half -= weight
+        if half <= 0:
             return value
     return pairs[-1][0]
 

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from soma.audit._activations import flat_share, open_rows
+from soma.audit._board import Row
 from soma.audit._channels import channel_gradient, channel_output
 from soma.audit._hooks import GradientSeen
 from soma.audit._measures import Measures
@@ -54,14 +55,16 @@ class Reader:
         elif (x := plain(given)) is not None:
             at_pass.inputs[key] = self.measures.size(x)
 
-    def gradient(self, reading: Reading, task: int, gradient: Tensor) -> None:
-        """Read a gradient that has come to a tensor."""
+    def gradient(self, reading: Reading, task: int, gradient: Tensor) -> Row | None:
+        """Read a gradient that has come to a tensor; return its numbers, None if it has none."""
         if (x := plain(gradient)) is None:
-            return
-        reading.gradients.append((task, self.measures.gradient(x)))
+            return None
+        row = self.measures.gradient(x)
+        reading.gradients.append((task, row))
         if reading.axis is not None and x.numel():
             sums = channel_gradient(x, reading.axis, self.measures.scratch)
             reading.channel_gradients.append((task, sums))
+        return row
 
     def is_snapshot(self, taken: Taken) -> bool:
         """Whether channels are looked at in a step."""
@@ -102,7 +105,7 @@ class Reader:
             assert found.axis is not None
             found.channels = channel_output(x, found.axis, self.measures.scratch)
         if found.channels is not None:
-            spot.channel_axis, spot.channels = found.axis, found.channels.mean.numel()
+            spot.channel_axis, spot.channels = found.axis, found.channels.channels
 
     def _with_channels(self, tensor: Tensor) -> Tensor | None:
         """Return plain numbers of a tensor in which channels can be told apart."""

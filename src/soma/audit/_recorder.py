@@ -115,12 +115,15 @@ class Recorder(Guarded):
             self._order += 1
             self.attach()
         taken.calls[at] = taken.calls.get(at, 0) + 1
-        if not spot.path and not self.outputs.are_told and not repeated:
-            self.repeats.end(spot.node, output)
+        ends = not spot.path and not self.outputs.are_told and not repeated
         if not taken.whole:
+            if ends:
+                self.repeats.end(spot.node, output)
             return
         read = spot if spot.elsewhere is None else None  # of those more is known elsewhere
         parts = self.reader.output(at_pass, read, output, taken)
+        if ends:
+            self.repeats.end(spot.node, output, parts=parts)
         given = at_pass.inputs.get(id(spot.activation))
         at_pass.calls.setdefault(at, []).append(Call(parts, given))
         if not spot.path:
@@ -163,14 +166,18 @@ class Recorder(Guarded):
     def given_loss(self, losses: Sequence[Tensor]) -> None:
         """Take the loss that a backward is about to start from."""
         if self._now is not None and losses and not (self._open and self._now.loss):
-            total = torch.stack([one.detach().float().sum() for one in losses]).sum()
+            total = losses[0].detach()
+            if len(losses) > 1 or total.numel() > 1:
+                total = torch.stack([one.detach().float().sum() for one in losses]).sum()
             self._now.loss.append(self.measures.boards.put(total.reshape(1)))
 
     def gradient_seen(self, reading: Reading, gradient: Tensor) -> None:
         """Take the gradient of a tensor."""
         task = self._task()
         if self._now is not None and self._now.whole:
-            self.reader.gradient(reading, task, gradient)
+            row = self.reader.gradient(reading, task, gradient)
+            for call, suffix in reading.kept_for:
+                self.repeats.gradient_came(call, suffix, gradient, row)
 
     def accumulated(self, index: int) -> None:
         """Take note that a parameter has got a gradient."""
@@ -184,7 +191,10 @@ class Recorder(Guarded):
         taken.real.add(task)
         if taken.passes:
             taken.passes[-1].has_backward = True
-        self.weights.arrived(index, self._numbers)
+        self.weights.arrived(index)
+        if self.weights.is_of_interest(index):
+            # It may be cleared before the backward ends.
+            self.weights.measure([index], self._numbers)
         self.arrivals.came(index, task, is_innermost=self._running[-1:] == [task])
 
     def backward_ended(self, task: int) -> None:
@@ -303,7 +313,7 @@ class Recorder(Guarded):
             self._close(skipped=False)
         elif self._now is not None:
             for at_pass in self._now.passes:
-                at_pass.remove_handles()
+                at_pass.end()
         self._now = self._last = None
         self.read()
         self.settler.describe()
@@ -324,8 +334,7 @@ class Recorder(Guarded):
         self._gather_dark(taken)
         self.settler.take(taken, numbers, skipped=skipped)
         for at_pass in taken.passes:
-            at_pass.forget()
-            at_pass.remove_handles()
+            at_pass.end()
         self.repeats.forget(taken)
         self._last, self._last_numbers, self._now = taken, numbers, None
         self._steps += 1
@@ -333,7 +342,7 @@ class Recorder(Guarded):
         self.budget.note(taken.number, self.spent, now - taken.began)
         self.spent, self._ended = 0.0, now
         self.measurements.every = self.budget.every
-        if self.budget.every > 1:
+        if self.budget.every > 1 and taken.whole:
             self.weights.let_go()
         self._settle_some()
 

@@ -11,10 +11,11 @@ from weakref import ref
 
 from torch import Tensor, nn
 
+from soma.audit._board import Row
 from soma.audit._hooks import OutputGradientSeen, running_backward
 from soma.audit._origin import find_origin
 from soma.audit._origin_calls import Cut, Made, Repeatable
-from soma.audit._passes import Taken, version_of
+from soma.audit._passes import Reading, Taken, version_of
 from soma.audit._spots import named_modules
 from soma.audit._tensors import numeric_tensors
 from soma.audit._weights import Numbers
@@ -58,21 +59,40 @@ class Repeats:
         taken.repeatable.append(call)
         self._open.append(call)
 
-    def end(self, node: str | None, value: object, name: str = "") -> None:
-        """Know the outputs of the latest call of a node, and keep gradients that come to them."""
+    def end(
+        self,
+        node: str | None,
+        value: object,
+        name: str = "",
+        parts: Sequence[tuple[str, Reading]] = (),
+    ) -> None:
+        """Know the outputs of the latest call of a node, and keep gradients that come to them.
+
+        Args:
+            node: whose call it is; None: of the whole graph.
+            value: what it gave.
+            name: what goes before the suffixes of its tensors.
+            parts: readings of its tensors, which hear of their gradients already.
+        """
         call = self._latest(node)
         if call is None or running_backward() != -1:
             return
         self._ticks += 1
         call.ended = self._ticks
+        readings = dict(parts)
         for suffix, tensor in numeric_tensors(value):
+            if tensor.grad_fn is None:
+                continue
+            reading = readings.get(suffix)
             suffix = name + suffix
-            if tensor.requires_grad and not tensor.is_leaf:
+            if reading is not None:
+                reading.kept_for += ((call, suffix),)
+            else:
                 hook = OutputGradientSeen(self._recorder, call, suffix)
                 tensor.register_hook(hook)  # type: ignore[no-untyped-call]
-                if node is not None:
-                    made = Made(call, suffix)
-                    self._made[id(tensor)] = (ref(tensor), version_of(tensor), made)
+            if node is not None:
+                made = Made(call, suffix)
+                self._made[id(tensor)] = (ref(tensor), version_of(tensor), made)
 
     def _latest(self, node: str | None) -> Repeatable | None:
         if node is None:
@@ -92,15 +112,25 @@ class Repeats:
             return found[2]
         return Cut(value.detach())
 
-    def gradient_came(self, call: Repeatable, suffix: str, gradient: Tensor) -> None:
-        """Keep the gradient of an output, and let go of those that are known to be harmless."""
+    def gradient_came(
+        self, call: Repeatable, suffix: str, gradient: Tensor, row: Row | None = None
+    ) -> None:
+        """Keep the gradient of an output, and let go of those that are known to be harmless.
+
+        Args:
+            call: the call that gave the output.
+            suffix: of the output's tensor.
+            gradient: what came to it.
+            row: the numbers of this gradient as `Gradient` orders them, if it was measured.
+        """
         call.add(suffix, gradient)
         arrivals = self._recorder.arrivals
         if gradient.numel() < _LARGE or call.ended is None or not gradient.is_cpu:
             return
         arrivals.read()
         # A sum is the fastest look at all numbers.
-        if arrivals.are_fine and bool(gradient.sum().isfinite()):
+        size = float(gradient.sum()) if row is None else row.values[2]
+        if arrivals.are_fine and math.isfinite(size):
             for held in self._held:
                 if call.ended < held.began:
                     held.gradients.clear()

@@ -4,14 +4,15 @@
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
 import torch
+from torch import Tensor
 
 from soma.audit._board import Boards, Row
-from soma.audit._channels import pooled
+from soma.audit._channels import ChannelOutput, channel_rows, pooled
 from soma.audit._passes import Call, Taken
 from soma.audit._pooled import StepWeights, activation_metrics, gradient_metrics, input_rms, root
 from soma.audit._similarity import Pool, debiased_cka
@@ -68,11 +69,7 @@ class Settler:
 
     def take(self, taken: Taken, numbers: Numbers, *, skipped: bool) -> None:
         """Take a step that has ended."""
-        channels: dict[int, _Channels] = {}
-        for at, calls in _calls(taken).items():
-            found = self._channels(taken, calls)
-            if found is not None:
-                channels[at] = found
+        channels = self._channels(taken)
         similarity = {}
         if channels:
             for at, pool in self._pools.items():
@@ -114,23 +111,31 @@ class Settler:
         self._measurements.units.update((spot.id, spot.described()) for spot in self._spots)
         self.described()
 
-    def _channels(self, taken: Taken, calls: list[Call]) -> _Channels | None:
-        readings = [call.parts[0][1] for call in calls if call.parts]
-        readings = [one for one in readings if one.channels is not None]
-        outputs = [one.channels for one in readings if one.channels is not None]
-        if not outputs or len({one.mean.numel() for one in outputs}) != 1:
-            return None
-        found = pooled(outputs)
-        gradients = [
-            gradient
-            for one in readings
-            for task, gradient in one.channel_gradients
-            if taken.is_real(task)
-        ]
-        rows = [found.largest, (found.spread / max(found.samples, 1)).sqrt()]
-        if gradients:
-            rows.append(gradients[0] if len(gradients) == 1 else torch.stack(gradients).sum(0))
-        return _Channels(self._boards.put(torch.cat(rows)), found.mean.numel(), found.samples)
+    def _channels(self, taken: Taken) -> dict[int, _Channels]:
+        """Return the numbers by channel of all spots."""
+        outputs: dict[int, ChannelOutput] = {}
+        gradients: dict[int, list[Tensor]] = {}
+        for at, calls in _calls(taken).items():
+            readings = [call.parts[0][1] for call in calls if call.parts]
+            seen = [one.channels for one in readings if one.channels is not None]
+            if seen and len({one.channels for one in seen}) == 1:
+                outputs[at] = pooled(seen)
+                gradients[at] = [
+                    gradient
+                    for one in readings
+                    for task, gradient in one.channel_gradients
+                    if one.channels is not None and taken.is_real(task)
+                ]
+        found = {}
+        rows = channel_rows(list(outputs.values())) if outputs else ((), ())
+        for (at, output), largest, deviation in zip(outputs.items(), *rows, strict=True):
+            came = gradients[at]
+            parts = [largest, deviation]
+            if came:
+                parts.append(came[0] if len(came) == 1 else torch.stack(came).sum(0))
+            row = self._boards.put(torch.cat(parts))
+            found[at] = _Channels(row, output.channels, output.samples)
+        return found
 
     def _similarity(self, at: int, rows: torch.Tensor) -> tuple[list[tuple[str, str]], Row]:
         groups = self._spots[at].groups
@@ -208,7 +213,7 @@ class Settler:
                 samples=channels.samples,
                 largest=list(values[:count]),
                 deviation=list(values[count : 2 * count]),
-                gradient=[one / scale for one in values[2 * count :]],
+                gradient=_unscaled(values[2 * count :], scale),
                 input_rms=input_rms([call.input for call in calls if call.input is not None]),
             )
         )
@@ -268,6 +273,10 @@ class Settler:
                 series = by_name[name] = Series()
             series.steps.append(step)
             series.values.append(value)
+
+
+def _unscaled(values: Sequence[float], scale: float) -> list[float]:
+    return list(values) if scale == 1.0 else [one / scale for one in values]
 
 
 def _append(series: Series, step: int, value: float) -> None:

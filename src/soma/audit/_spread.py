@@ -39,7 +39,7 @@ class SpreadRecorder(Recorder):
         if taken.passes:
             taken.passes[-1].has_backward = True
         for index in fresh:
-            self.weights.arrived(index, self._numbers)
+            self.weights.arrived(index)
         self.weights.after_backward(fresh, self._numbers)
 
     def stepped_elsewhere(self) -> None:

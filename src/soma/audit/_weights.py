@@ -12,24 +12,18 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
-import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from soma.audit._board import Row
+from soma.audit._changes import Changes
 from soma.audit._hooks import Accumulated
 from soma.audit._measures import Measures
-from soma.audit._moves import LEAST, Moves
-from soma.audit._tensors import flat, is_spread, is_usual, plain
+from soma.audit._norms import Named, Norms
+from soma.audit._tensors import is_spread
 
 if TYPE_CHECKING:
     from soma.audit._recorder import Recorder
-
-# Norms that torch takes in 32 bits are exact between these; others are taken again, scaled.
-_SMALL, _LARGE = 1e-15, 1e15
-
-_MANY = 1 << 22  # of one whose squares are summed up exactly enough by a single product
-_FEW = 1 << 15  # elements of a tensor that is measured together with others
 
 Mark = tuple[int, int]  # a tensor's id, and how often it was written to
 
@@ -77,11 +71,11 @@ class Weight:
 class Numbers:
     """Norms of one step, by parameter, in rows that may still be on their device."""
 
-    left: list[tuple[Sequence[int], Row]] = field(default_factory=list)
-    at_step: list[tuple[Sequence[int], Row]] = field(default_factory=list)
-    norms: list[tuple[Sequence[int], Row]] = field(default_factory=list)  # of the parameters
-    changes: list[tuple[Sequence[int], Row]] = field(default_factory=list)
-    starts: list[tuple[Sequence[int], Row]] = field(default_factory=list)  # changes between starts
+    left: list[Named] = field(default_factory=list)
+    at_step: list[Named] = field(default_factory=list)
+    norms: list[Named] = field(default_factory=list)  # of the parameters
+    changes: list[Named] = field(default_factory=list)
+    starts: list[Named] = field(default_factory=list)  # changes between starts
     compared: set[int] = field(default_factory=set)  # parameters whose starts were compared
     stepped: set[int] = field(default_factory=set)  # parameters that an optimizer stepped
     stale: set[int] = field(default_factory=set)
@@ -101,12 +95,10 @@ class Weights:
     def __init__(self, measures: Measures) -> None:
         self.all: list[Weight] = []
         self.are_spread = False  # over several machines: every one of them must measure
-        self._measures = measures
+        self._norms = Norms(measures)
+        self._changes = Changes(self.all, measures, self._norms)
         self._index: dict[int, int] = {}
         self._hooked: set[int] = set()
-        self._before: dict[int, Tensor] = {}  # values before the optimizer's step
-        self._moves = Moves(measures)  # of large parameters
-        self._kept: dict[int, str] = {}  # how each parameter was kept in this step
         self._late: set[int] = set()  # gradients that a closure brought inside the step
 
     def add(self, parameter: nn.Parameter) -> int:
@@ -120,8 +112,8 @@ class Weights:
 
     def known(self, parameters: Iterable[Tensor]) -> list[int]:
         """Return the indices of those parameters that are under audit."""
-        found = (self._index.get(id(one)) for one in parameters)
-        return [one for one in found if one is not None]
+        find = self._index.get
+        return [at for one in parameters if (at := find(id(one))) is not None]
 
     def attach(self, recorder: "Recorder", stack: ExitStack) -> None:
         """Put a hook on every parameter that asks for a gradient and has none yet."""
@@ -138,17 +130,21 @@ class Weights:
                 hooks = cast(OrderedDict[int, object], parameter._post_accumulate_grad_hooks)
                 hooks.move_to_end(handle.id, last=False)
 
-    def arrived(self, index: int, numbers: Numbers) -> None:
+    def arrived(self, index: int) -> None:
         """Note that a gradient was added to a parameter's `.grad`."""
         weight = self.all[index]
         mark = _mark(weight.parameter.grad)
-        added = weight.last is not None and mark == (weight.last[0], weight.last[1] + 1)
-        weight.is_stale = added and (weight.is_stale or weight.is_spent)
+        weight.is_stale = (
+            weight.last is not None
+            and mark == (weight.last[0], weight.last[1] + 1)  # it was added to what was there
+            and (weight.is_stale or weight.is_spent)
+        )
         weight.is_spent = False
         weight.last = mark
-        if self.is_of_interest(index):
-            # It may be cleared before the backward ends.
-            self._gradients(numbers.left, [index])
+
+    def measure(self, indices: Iterable[int], numbers: Numbers) -> None:
+        """Measure gradients as they are now, in the middle of a backward."""
+        self._gradients(numbers.left, indices)
 
     def is_of_interest(self, index: int) -> bool:
         """Whether somebody else acts on a parameter's gradient as soon as it is there."""
@@ -182,8 +178,8 @@ class Weights:
         changed = [
             index
             for index in fresh
-            if self.all[index].parameter.grad is not None
-            and _mark(self.all[index].parameter.grad) != self.all[index].left
+            if (gradient := self.all[index].parameter.grad) is not None
+            and (id(gradient), gradient._version) != self.all[index].left
         ]
         if changed:
             left = {index: self.all[index].left for index in changed}
@@ -194,160 +190,44 @@ class Weights:
     def keep(self, own: Sequence[int], numbers: Numbers) -> None:
         """Measure all parameters, and keep the values of those that are about to change."""
         known = {index for indices, _ in numbers.norms for index in indices}
-        small: list[int] = []
-        for index in own:
-            parameter = self.all[index].parameter
-            if not parameter.requires_grad:
-                continue
-            kind = self._kept[index] = _kind(parameter)
-            weight = self.all[index]
-            if kind == "small":
-                small.append(index)
-            elif kind == "large":
-                norm = self._moves.keep(index, flat(parameter.detach()))
-                weight.was_away = self._moves.was_away(index)
-                numbers.compared.update((index,) if self._moves.was_compared(index) else ())
-                if index not in known:
-                    known.add(index)
-                    numbers.norms.append(((index,), Row((norm,))))
-            else:
-                value = parameter.detach()
-                before = self._before.get(index)
-                if before is not None and not weight.was_away and _are_alike(before, value):
-                    self._measure(numbers.starts, [index], [torch.sub(value, before)])
-                    numbers.compared.add(index)
-                self._before[index] = value.clone()
-        if small:
-            self._compare_starts(small, numbers)
-            values = [self.all[index].parameter.detach() for index in small]
-            rooms = [self._room(index, value) for index, value in zip(small, values, strict=True)]
-            torch._foreach_copy_(rooms, values)
+        trainable = [index for index in own if self.all[index].parameter.requires_grad]
+        for indices, row in self._changes.keep(trainable, numbers):
+            if not known.issuperset(indices):
+                numbers.norms.append((indices, row))
+                known.update(indices)
         missing = [
             index
             for index, weight in enumerate(self.all)
             if index not in known and not is_lazy(weight.parameter)
         ]
-        self._measure(numbers.norms, missing, [self.all[index].parameter for index in missing])
-
-    def _compare_starts(self, indices: Iterable[int], numbers: Numbers) -> None:
-        """See which parameters are where they were at the start of the step before.
-
-        Each is looked at until it has once been elsewhere, as nearly all are in the second step.
-        """
-        for index in indices:
-            weight, before = self.all[index], self._before.get(index)
-            value = weight.parameter.detach()
-            if before is not None and not weight.was_away and _are_alike(before, value):
-                weight.was_away = not torch.equal(before, value)
-                numbers.compared.add(index)
+        self._norms.put(numbers.norms, missing, [self.all[index].parameter for index in missing])
 
     def after_step(self, own: Sequence[int], numbers: Numbers, *, whole: bool) -> None:
         """Measure what the step has changed; gradients that lie there from now on are spent."""
         # Inside a closure gradients come, and may be clipped, after `before_step` has looked.
         self._as_used([index for index in own if index in self._late], numbers)
         self._late.clear()
-        groups: dict[str, list[int]] = {"small": [], "rest": []}
         for index in own:
             weight = self.all[index]
             weight.is_spent = True
             weight.last = _mark(weight.parameter.grad)
-            kind = self._kept.pop(index, None)
-            if kind == "large" and whole:
-                found = self._moves.change(index, flat(weight.parameter.detach()))
-                numbers.changes.append(((index,), Row(found)))
-            elif kind is not None and whole:
-                groups[kind].append(index)
-        for group in groups.values():
-            if group:
-                values = [self.all[index].parameter.detach() for index in group]
-                changes = torch._foreach_sub(values, [self._before[index] for index in group])
-                self._measure(numbers.changes, group, list(changes))
-
-    def _room(self, index: int, value: Tensor) -> Tensor:
-        """Return memory to keep a value in, the same in each step."""
-        before = self._before.get(index)
-        if before is None or before.shape != value.shape or before.dtype != value.dtype:
-            before = self._before[index] = torch.empty_like(value)
-        return before
+        self._changes.take(own, numbers, whole=whole)
 
     def let_go(self) -> None:
         """Free the values that were kept."""
-        self._before.clear()
-        self._kept.clear()
-        self._moves.forget()
+        self._changes.forget()
 
-    def _gradients(self, rows: list[tuple[Sequence[int], Row]], indices: Iterable[int]) -> None:
+    def _gradients(self, rows: list[Named], indices: Iterable[int]) -> None:
         found, gradients = [], []
         for index in indices:
             weight = self.all[index]
             gradient = weight.parameter.grad
             if gradient is not None:
-                weight.left = _mark(gradient)
+                weight.left = (id(gradient), gradient._version)
                 found.append(index)
                 gradients.append(gradient)
-        self._measure(rows, found, gradients)
-
-    def _measure(
-        self, rows: list[tuple[Sequence[int], Row]], indices: list[int], tensors: list[Tensor]
-    ) -> None:
-        """Put a row of norms for each group of tensors that can be measured at once."""
-        groups: dict[object, list[tuple[int, Tensor]]] = {}
-        for index, tensor in zip(indices, tensors, strict=True):
-            spread = is_spread(tensor)
-            usable = tensor.detach() if spread or is_usual(tensor) else plain(tensor)
-            if usable is not None and usable.numel():
-                groups.setdefault((spread, usable.device), []).append((index, usable))
-            elif usable is not None:
-                rows.append(((index,), Row((0.0,))))
-        for group in groups.values():
-            names, values = [one for one, _ in group], [value for _, value in group]
-            rows.append((names, self._norms(values)))
-
-    def _norms(self, tensors: list[Tensor]) -> Row:
-        if is_spread(tensors[0]):
-            # One collective for all of them.
-            norms = torch.stack(torch._foreach_norm(tensors))
-            return self._measures.boards.put(norms.full_tensor())  # type: ignore[attr-defined]
-        if tensors[0].device.type != "cpu":
-            wide = None if tensors[0].device.type == "mps" else torch.float64
-            return self._measures.boards.put(torch.stack(torch._foreach_norm(tensors, dtype=wide)))
-        by_type: dict[torch.dtype, list[int]] = {}
-        for at, tensor in enumerate(tensors):
-            by_type.setdefault(tensor.dtype, []).append(at)
-        found = [0.0] * len(tensors)
-        for places in by_type.values():
-            for at, norm in zip(places, _quick([tensors[at] for at in places]), strict=True):
-                if not _SMALL < norm < _LARGE and not (norm == 0.0 and tensors[at].numel() == 1):
-                    norm, _ = self._measures.norm(flat(tensors[at]))
-                found[at] = norm
-        return Row(found)
+        self._norms.put(rows, found, gradients)
 
 
 def _mark(tensor: Tensor | None) -> Mark | None:
     return None if tensor is None else (id(tensor), tensor._version)
-
-
-def _quick(tensors: list[Tensor]) -> list[float]:
-    """Return norms of tensors of one type on a CPU, wrong where they are very small or large."""
-    found: dict[int, float] = {}
-    few: list[Tensor] = []
-    for at, tensor in enumerate(tensors):
-        if _FEW < tensor.numel() <= _MANY:
-            row = flat(tensor)
-            found[at] = math.sqrt(row.dot(row).item())
-        else:
-            few.append(tensor)
-    rest = iter(torch.stack(torch._foreach_norm(few)).tolist() if few else ())
-    return [found[at] if at in found else next(rest) for at in range(len(tensors))]
-
-
-def _are_alike(before: Tensor, value: Tensor) -> bool:
-    """Whether the difference of two tensors can be taken."""
-    return (before.shape, before.dtype) == (value.shape, value.dtype)
-
-
-def _kind(parameter: Tensor) -> str:
-    """Return how a parameter's change is measured: with others, for itself, or as it can be."""
-    if not parameter.is_cpu or not is_usual(parameter):
-        return "rest"
-    return "large" if parameter.numel() >= LEAST else "small"

@@ -16,13 +16,24 @@ if TYPE_CHECKING:
 @click.command()
 @click.option("--name", help="What graphs call it: `filter.at(NAME)`.")
 @click.option("--device", default="cpu", show_default=True, help="Where its modules live.")
+@click.option(
+    "--address", metavar="HOST:PORT", help="Let programs on other machines in, that know its token."
+)
 @click.option("--folder", metavar="DIR", help="Where programs find it; $SOMA_WORKERS_DIR.")
 @click.option("--list", "listing", is_flag=True, help="Show the workers that wait there.")
 @form_options
-def worker(name: str | None, device: str, folder: str | None, listing: bool, form: Form) -> None:
+def worker(
+    name: str | None,
+    device: str,
+    address: str | None,
+    folder: str | None,
+    listing: bool,
+    form: Form,
+) -> None:
     """Wait for programs, and run the filters that they place here.
 
     Whoever may write to the folder can have a worker run anything: it is made for you alone.
+    With an address, so can whoever is on its network while a program works.
     """
     from soma.distributed import Meeting, serve
 
@@ -35,7 +46,13 @@ def worker(name: str | None, device: str, folder: str | None, listing: bool, for
     # Ended as by Ctrl-C, so that no process of a session stays behind.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        serve(name, device=device, meeting=meeting, told=lambda line: click.echo(line))
+        serve(
+            name,
+            device=device,
+            address=address,
+            meeting=meeting,
+            told=lambda line: click.echo(line),
+        )
     except SomaError as error:
         raise Refused(str(error)) from error
     except KeyboardInterrupt:

@@ -14,14 +14,14 @@ _ALIGNMENT = 64  # bytes, as torch's own memory has
 
 def sent(value: object) -> object:
     """Return a value to send, in main memory: the gradients that come back for it are aligned."""
-    return mapped(value, _sent)
+    return _sent(value) if type(value) is Tensor else mapped(value, _sent)
 
 
 def received(value: object, device: torch.device | None = None) -> object:
     """Return a value that came, aligned, and on a device if one is given."""
-    if device is None or device.type == "cpu":
-        return mapped(value, _received)
-    return mapped(value, lambda one: one.to(device) if isinstance(one, Tensor) else one)
+    if device is not None and device.type != "cpu":
+        return mapped(value, lambda one: one.to(device) if isinstance(one, Tensor) else one)
+    return _received(value) if type(value) is Tensor else mapped(value, _received)
 
 
 def _sent(one: object) -> object:
@@ -29,18 +29,14 @@ def _sent(one: object) -> object:
         return one
     if not one.requires_grad or not torch.is_grad_enabled():
         return one.cpu()
-    view = one.cpu().view_as(one)  # of this message alone, so that the hook ends with it
-    view.register_hook(_aligned)  # type: ignore[no-untyped-call]
-    return view
+    # The gradient of a product is a new tensor, which torch aligns. A hook would do that where it
+    # is needed alone, but each backward would wait for Python's lock on both sides.
+    return one.cpu() * 1
 
 
 def _received(one: object) -> object:
-    return _aligned(one) if isinstance(one, Tensor) else one
-
-
-def _aligned(tensor: Tensor) -> Tensor:
-    if tensor.layout is not torch.strided or tensor.device.type != "cpu":
-        return tensor
-    if tensor.data_ptr() % _ALIGNMENT == 0 and tensor.is_contiguous():
-        return tensor
-    return tensor.clone()
+    if not isinstance(one, Tensor) or one.layout is not torch.strided or one.device.type != "cpu":
+        return one
+    if one.data_ptr() % _ALIGNMENT == 0 and one.is_contiguous():
+        return one
+    return one.clone()

@@ -1,6 +1,7 @@
 """Workers on this machine for as long as a `with` lasts: for tests, notebooks, first steps."""
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -28,23 +29,25 @@ def local_cluster(count: int, *, timeout: float = 60.0) -> Iterator[tuple[str, .
     """
     refuse_within_a_session()
     names = tuple(f"worker{number}" for number in range(1, count + 1))
-    with tempfile.TemporaryDirectory(prefix="soma-") as folder:
-        meeting = Meeting(folder)
-        command = [sys.executable, "-m", "soma", "worker", "--folder", folder, "--name"]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-        processes = [
-            subprocess.Popen(  # noqa: S603 - our own command
-                [*command, name], env=environment, stdout=subprocess.DEVNULL
-            )
-            for name in names
-        ]
-        try:
-            _wait(meeting, names, processes)
-            with kept_settings():
-                connect(*names, timeout=timeout, folder=folder)
-                yield names
-        finally:
+    folder, process = tempfile.mkdtemp(prefix="soma-"), os.getpid()
+    meeting = Meeting(folder)
+    command = [sys.executable, "-m", "soma", "worker", "--folder", folder, "--name"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    processes = [
+        subprocess.Popen(  # noqa: S603 - our own command
+            [*command, name], env=environment, stdout=subprocess.DEVNULL
+        )
+        for name in names
+    ]
+    try:
+        _wait(meeting, names, processes)
+        with kept_settings():
+            connect(*names, timeout=timeout, folder=folder)
+            yield names
+    finally:
+        if os.getpid() == process:  # and not one that was forked in the `with`
             _end(processes)
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _wait(

@@ -9,7 +9,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from threading import RLock
 from typing import Any
@@ -18,18 +18,19 @@ import torch.distributed.rpc as rpc
 
 from soma.core import NodeId, checked_target
 from soma.distributed import _context, _faults, _group, _host
-from soma.distributed._meeting import Meeting, Request, versions
+from soma.distributed._interface import LOOPBACK
+from soma.distributed._meeting import Card, Meeting, Request, versions
 from soma.distributed._messages import Failure
+from soma.distributed._ways import Way, ways_to
 from soma.errors import (
     WorkerLost,
     WorkerMismatch,
     WorkerTimeout,
     WorkerUnavailable,
-    did_you_mean,
     listing,
 )
 
-_CLIENT = "client"  # may be a worker's name too: a worker's address ends with the session
+_CLIENT = ":client"  # which no worker can be called
 _PING_SECONDS = 2.0
 _BEGIN_SECONDS = 60.0  # that a worker has to start a process, which imports torch
 _LOOK_SECONDS = 0.02
@@ -40,14 +41,22 @@ Future = Any  # torch has no type for one that an answer of any kind is waited f
 class Connection:
     """What holds the workers of one session."""
 
-    def __init__(self, names: Sequence[str], meeting: Meeting, timeout: float) -> None:
+    def __init__(
+        self,
+        names: Sequence[str],
+        meeting: Meeting,
+        timeout: float,
+        addresses: Mapping[str, str],
+    ) -> None:
         self.names = tuple(names)
         self.timeout = timeout
+        self.process = os.getpid()
         self.lost: str | None = None  # why nothing can be asked any more
         self._stack = ExitStack()
         with ExitStack() as stack:
             self.session = stack.enter_context(meeting.opened())
-            self._meet(meeting)
+            ways = stack.enter_context(ways_to(self.names, addresses, meeting))
+            self._meet(ways, meeting)
             stack.callback(_group.leave)
             self._stack = stack.pop_all()
 
@@ -76,6 +85,11 @@ class Connection:
 
     def check(self, worker: str, node: NodeId | None = None) -> None:
         """Raise `WorkerLost` where nothing can be asked any more."""
+        if self.is_inherited():
+            self.lost = (
+                "this process was forked from the program that is connected, and torch's RPC stays "
+                'there; processes that `multiprocessing` begins with "spawn" have their own'
+            )
         if self.lost is not None:
             raise _faults.out_of_reach(worker, node, self.lost)
 
@@ -119,15 +133,21 @@ class Connection:
             self.lost = f"{worker} was lost"
         return worker
 
+    def is_inherited(self) -> bool:
+        """Whether it is that of another process, from which this one was forked."""
+        return os.getpid() != self.process
+
     def close(self) -> None:
-        """Let the workers go; they wait for the next session."""
-        for name in self.names:
-            try:
-                rpc.rpc_async(self._address(name), _host.end, timeout=_PING_SECONDS).wait()
-            except RuntimeError:  # it is gone; its process ends by itself
-                continue
+        """Let the workers go; each ends its session when it sees that this one is over."""
         self.lost = "the program has let its workers go"
-        self._stack.close()
+        if not self.is_inherited():
+            self._stack.close()
+
+    def forget(self, graphs: tuple[int, ...]) -> None:
+        """Have workers drop what they hold of graphs that are no more; nobody waits for it."""
+        for name in self.names:
+            with suppress(WorkerLost):
+                self.begin(name, _host.forget, graphs)
 
     def _answers(self, worker: str) -> bool:
         try:
@@ -139,45 +159,58 @@ class Connection:
     def _address(self, worker: str) -> str:
         return _group.address(worker, self.session)
 
-    def _meet(self, meeting: Meeting) -> None:
+    def _meet(self, ways: Sequence[Way], meeting: Meeting) -> None:
         """Ask every worker, wait until all are ready, and join the group with them."""
-        _check_present(meeting, self.names)
-        requests = [
-            Request(
-                session=self.session,
-                rank=rank,
-                size=len(self.names) + 1,
-                number=_group.number(),
-                timeout=self.timeout,
-                versions=versions(),
-                interface="lo",
-                import_path=tuple(str(Path(one).absolute()) for one in sys.path),
-                main=_main_script(),
-            )
-            for rank in range(len(self.names) + 1)
-        ]
-        for name, request in zip(self.names, requests[1:], strict=True):
-            meeting.ask(name, request)
+        for way in ways:
+            _check_versions(way.card)
+        far = next((way for way in ways if way.host is not None), None)
+        with ExitStack() as stack:
+            rendezvous = meeting.rendezvous(self.session)
+            if far is not None and far.host is not None:
+                rendezvous = stack.enter_context(_group.meeting_point(far.host))
+            requests = [
+                Request(
+                    session=self.session,
+                    group=self.session,
+                    rank=rank,
+                    size=len(self.names) + 1,
+                    number=_group.number(),
+                    timeout=self.timeout,
+                    versions=versions(),
+                    interface=LOOPBACK if far is None else far.interface,
+                    rendezvous=rendezvous,
+                    import_path=tuple(str(Path(one).absolute()) for one in sys.path),
+                    main=_main_script(),
+                )
+                for rank in range(len(self.names) + 1)
+            ]
+            for way, request in zip(ways, requests[1:], strict=True):
+                way.ask(request)
+            self._wait(ways)
+            try:
+                _group.join(_CLIENT, requests[0])
+            except RuntimeError as error:
+                raise WorkerLost(
+                    f"{listing(self.names)} began a session, and did not all join it within "
+                    f"{self.timeout:g} s: {str(error).partition(chr(10))[0]}"
+                ) from error
+
+    def _wait(self, ways: Sequence[Way]) -> None:
+        """Come back when every worker is ready."""
         deadline = time.monotonic() + _BEGIN_SECONDS
-        for name in self.names:
-            while (refusal := meeting.answered(self.session, name)) is None:
-                if not meeting.lives(name):
+        for way in ways:
+            name = way.card.name
+            while (refusal := way.answered(self.session)) is None:
+                if not way.lives():
                     raise WorkerUnavailable(f"{name} ended while it was asked to begin a session.")
                 if time.monotonic() > deadline:
                     raise WorkerTimeout(f"{name} began no session within {_BEGIN_SECONDS:g} s.")
                 time.sleep(_LOOK_SECONDS)
             if refusal:
                 raise WorkerMismatch(
-                    f"{name} refuses: {refusal}. Python, torch and soma have to be the same on "
-                    "all sides, and the classes of placed filters have to be importable there."
+                    f"{name} refuses: {refusal.rstrip('.')}. Python, torch and soma have to be the "
+                    "same on all sides, and the classes of placed filters importable there."
                 )
-        try:
-            _group.join(_CLIENT, requests[0], meeting.rendezvous(self.session))
-        except RuntimeError as error:
-            raise WorkerLost(
-                f"{listing(self.names)} began a session, and did not all join it within "
-                f"{self.timeout:g} s: {str(error).partition(chr(10))[0]}"
-            ) from error
 
 
 class _Present:
@@ -187,13 +220,17 @@ class _Present:
         self.connection: Connection | None = None
         self.timeout = 60.0
         self.meeting: Meeting | None = None
+        self.addresses: Mapping[str, str] = {}
 
 
 _PRESENT = _Present()
 
 
 def connect(
-    *workers: str, timeout: float | None = None, folder: "str | os.PathLike[str] | None" = None
+    *workers: str,
+    timeout: float | None = None,
+    folder: "str | os.PathLike[str] | None" = None,
+    addresses: Mapping[str, str] | None = None,
 ) -> None:
     """Connect this program to workers, or set how it does when a graph first needs them.
 
@@ -204,6 +241,8 @@ def connect(
         workers: their names; all that is not named is left out.
         timeout: seconds that each call may take.
         folder: where workers are met, by default `$SOMA_WORKERS_DIR`, or one of this user.
+        addresses: `HOST:PORT` of those on other machines, by name. This program then listens at
+            the address by which it reaches them, where whoever gets there can run code.
 
     Raises:
         WorkerUnavailable: there is no such worker.
@@ -215,6 +254,8 @@ def connect(
             _PRESENT.timeout = timeout
         if folder is not None:
             _PRESENT.meeting = Meeting(folder)
+        if addresses is not None:
+            _PRESENT.addresses = {checked_target(name): one for name, one in addresses.items()}
         if workers:
             connection_to(workers, renew=True)
 
@@ -222,12 +263,12 @@ def connect(
 @contextmanager
 def kept_settings() -> Iterator[None]:
     """Let connections be of this `with` alone, with their folder and their time limit."""
-    before = _PRESENT.timeout, _PRESENT.meeting
+    before = _PRESENT.timeout, _PRESENT.meeting, _PRESENT.addresses
     try:
         yield
     finally:
         disconnect()
-        _PRESENT.timeout, _PRESENT.meeting = before
+        _PRESENT.timeout, _PRESENT.meeting, _PRESENT.addresses = before
 
 
 def disconnect() -> None:
@@ -250,13 +291,15 @@ def connection_to(workers: Sequence[str], *, renew: bool) -> Connection:
     """
     with _LOCK:
         present = _PRESENT.connection
+        if present is not None and present.is_inherited():
+            present.check(present.names[0])
         if present is not None and present.lost is not None and renew:
             disconnect()
             present = None
         if present is None:
             names = dict.fromkeys(map(checked_target, workers))
             meeting = _PRESENT.meeting or Meeting()
-            present = Connection([*names], meeting, _PRESENT.timeout)
+            present = Connection([*names], meeting, _PRESENT.timeout, _PRESENT.addresses)
             _PRESENT.connection = present
         missing = [one for one in workers if one not in present.names]
         if missing:
@@ -273,22 +316,13 @@ def present_connection() -> Connection | None:
     return _PRESENT.connection
 
 
-def _check_present(meeting: Meeting, names: Sequence[str]) -> None:
-    cards = {card.name: card for card in meeting.cards()}
-    missing = [name for name in names if name not in cards]
-    if missing:
-        there = listing(cards) or "no worker"
-        raise WorkerUnavailable(
-            f"no worker {listing(missing)} in {meeting.folder}; there is {there}."
-            f"{did_you_mean(missing[0], cards)} Start it: `soma worker --name {missing[0]}`."
+def _check_versions(card: Card) -> None:
+    differing = versions().differing(card.versions)
+    if differing:
+        raise WorkerMismatch(
+            f"{card.name} cannot work for this program: {'; '.join(differing)}. Start it from an "
+            "installation like this one."
         )
-    for name in names:
-        differing = versions().differing(cards[name].versions)
-        if differing:
-            raise WorkerMismatch(
-                f"{name} cannot work for this program: {'; '.join(differing)}. Start it from an "
-                "installation like this one."
-            )
 
 
 def _main_script() -> str | None:

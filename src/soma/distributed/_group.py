@@ -1,18 +1,23 @@
 """torch's RPC group: joined and left; all there is of its settings is here."""
 
 import os
+import socket
+import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 
 import torch.distributed.rpc as rpc
+from torch._C._distributed_c10d import TCPStore
 from torch.distributed.rpc import constants
 
 from soma.distributed._meeting import Request
 
+_STDERR = 2
 
-def join(name: str, request: Request, rendezvous: str) -> None:
+
+def join(name: str, request: Request) -> None:
     """Join a session's group under a name that no other session has.
 
     Raises:
@@ -25,16 +30,36 @@ def join(name: str, request: Request, rendezvous: str) -> None:
         # has lost a worker and begins anew is at a later one than its fresh workers.
         rpc._init_counter = request.number
     options = rpc.TensorPipeRpcBackendOptions(
-        init_method=rendezvous, rpc_timeout=request.timeout, num_worker_threads=4
+        init_method=request.rendezvous, rpc_timeout=request.timeout, num_worker_threads=4
     )
     with warnings.catch_warnings(), _patience(request.timeout):
         warnings.filterwarnings("ignore", message="You are using a Backend .*ProcessGroupGloo")
         rpc.init_rpc(  # type: ignore[no-untyped-call]
-            address(name, request.session),
+            address(name, request.group),
             rank=request.rank,
             world_size=request.size,
             rpc_backend_options=options,
         )
+
+
+@contextmanager
+def meeting_point(host: str) -> Iterator[str]:
+    """Have processes on several machines find each other at an address of this one inside.
+
+    Give what a request has as its `rendezvous`. By itself torch would listen on every interface.
+    """
+    with socket.create_server((host, 0)) as listener:
+        port = listener.getsockname()[1]
+        store = TCPStore(
+            host,
+            port,
+            is_master=True,
+            wait_for_workers=False,
+            multi_tenant=True,  # so that the group, which asks for one at this port, takes this one
+            master_listen_fd=listener.detach(),
+        )
+    yield f"tcp://{host}:{port}"
+    del store
 
 
 def number() -> int:
@@ -50,7 +75,32 @@ def address(name: str, session: str) -> str:
 
 def leave() -> None:
     """Leave the group at once, whether or not the others still answer."""
-    rpc.shutdown(graceful=False)
+    with _without_farewells():
+        rpc.shutdown(graceful=False)
+
+
+@contextmanager
+def _without_farewells() -> Iterator[None]:
+    """Hold back what torch logs of each worker that it parts from; all else comes out at the end.
+
+    It writes past Python, at a level that is read once, when torch is loaded.
+    """
+    try:
+        before = os.dup(_STDERR)
+    except OSError:  # the program has closed it
+        yield
+        return
+    with tempfile.TemporaryFile() as held:
+        os.dup2(held.fileno(), _STDERR)
+        try:
+            yield
+        finally:
+            os.dup2(before, _STDERR)
+            os.close(before)
+            held.seek(0)
+            for line in held:
+                if b"tensorpipe_agent.cpp" not in line:
+                    os.write(_STDERR, line)
 
 
 @contextmanager

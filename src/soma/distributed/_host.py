@@ -3,7 +3,6 @@
 The functions below are what a client calls; each answers with a value or with a `Failure`.
 """
 
-import threading
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from functools import wraps
@@ -37,6 +36,9 @@ from soma.training import build as build_module
 
 _Given = ParamSpec("_Given")
 _Answer = TypeVar("_Answer")
+
+
+Chore = tuple[Optimizer, list[Tensor]]  # an optimizer to step, and its weights
 
 
 class Hosted:
@@ -90,8 +92,11 @@ class Hosted:
                 heard(output)
             after = torch.get_rng_state()
             drawn = None if torch.equal(before, after) else after
-            output, aux = cast(tuple[object, object], sent((output, aux)))
-            return Answer(output, aux, drawn)
+            if aux:
+                output, aux = cast(tuple[object, object], sent((output, aux)))
+            else:
+                output = sent(output)
+            return output, aux, drawn
 
     def tensors(self) -> dict[str, Tensor]:
         """Return parameters and buffers by name."""
@@ -102,12 +107,13 @@ class Host:
     """Everything of one session."""
 
     def __init__(self) -> None:
-        self.ended = threading.Event()
         self.device = torch.device("cpu")
         self.nodes: dict[Place, Hosted] = {}
         self.plain: dict[Place, tuple[Filter, object]] = {}
         self.outposts = Outposts()
-        self._optimizers: dict[tuple[int, str], tuple[Optimizer, list[list[Tensor]]]] = {}
+        self._optimizers: dict[tuple[int, str], tuple[int, Optimizer, list[list[Tensor]]]] = {}
+        self._steps: dict[int, tuple[Step, ...]] = {}  # of each graph, as the client last had it
+        self._chores: dict[int, list[Chore]] = {}
 
     def begin(self, device: str) -> None:
         """Use a device; an error tells that there is none such."""
@@ -120,21 +126,50 @@ class Host:
         """Return the parameters of a group."""
         return [self.nodes[place].module.get_parameter(name) for place, name in group.weights]
 
+    def chores(self, graph: int, steps: "tuple[Step, ...] | None") -> list[Chore]:
+        """Return what a step of a graph is: of given optimizers, or of those of last time."""
+        if steps is not None:
+            self._steps[graph] = steps
+            self._chores.pop(graph, None)
+        if graph not in self._chores:
+            self._chores[graph] = [self._chore(one) for one in self._steps[graph]]
+        return self._chores[graph]
+
+    def changed(self, place: Place, hosted: Hosted) -> None:
+        """Keep a node's new module."""
+        self.nodes[place] = hosted
+        self._chores.pop(place.graph, None)
+
+    def forget(self, graph: int) -> None:
+        """Drop all of a graph."""
+        holders: tuple[dict[Place, Any], ...] = (self.nodes, self.plain)
+        for held in holders:
+            for place in [one for one in held if one.graph == graph]:
+                del held[place]
+        for key in [one for one in self._optimizers if one[0] == graph]:
+            del self._optimizers[key]
+        self._steps.pop(graph, None)
+        self._chores.pop(graph, None)
+
     def optimizer(self, step: Step) -> Optimizer:
         """Return the optimizer that a step is of, with the options that its groups have now."""
+        return self._chore(step)[0]
+
+    def _chore(self, step: Step) -> Chore:
         weights = [self.weights(group) for group in step.groups]
         key = (step.graph, step.name)
         known = self._optimizers.get(key)
-        if known is None or type(known[0]) is not step.cls or not _same(known[1], weights):
+        if known is None or known[0] != step.number or not _same(known[2], weights):
             groups = [
                 {**group.options, "params": params}
                 for group, params in zip(step.groups, weights, strict=True)
             ]
-            known = (step.cls(groups, **dict[str, Any](step.defaults)), weights)
-            self._optimizers[key] = known
-        for group, wanted in zip(known[0].param_groups, step.groups, strict=True):
+            optimizer = step.cls(groups, **dict[str, Any](step.defaults))
+            known = self._optimizers[key] = step.number, optimizer, weights
+        _, optimizer, _ = known
+        for group, wanted in zip(optimizer.param_groups, step.groups, strict=True):
             group.update(wanted.options)
-        return known[0]
+        return optimizer, [weight for part in weights for weight in part]
 
 
 HOST = Host()
@@ -167,7 +202,7 @@ def build(place: Place, filter: DifferentiableFilter, x: object, generator: Tens
     torch.set_rng_state(generator)
     hosted = Hosted(place.node, filter, HOST.device)
     output = hosted.build(x)
-    HOST.nodes[place] = hosted
+    HOST.changed(place, hosted)
     return Built(_weights(hosted.module), filter._built_for, output, torch.get_rng_state())
 
 
@@ -177,14 +212,14 @@ def rebuild(place: Place, filter: DifferentiableFilter, weights: Mapping[str, Te
     hosted = Hosted(place.node, filter, HOST.device)
     filter.materialize(filter._built_for)
     hosted.module.to(HOST.device)
-    HOST.nodes[place] = hosted
+    HOST.changed(place, hosted)
     _take(hosted, weights)
 
 
 @_answered
-def answer(place: Place, x: object, mode: Mode) -> Answer:
-    """Return what one node gives."""
-    return HOST.nodes[place].answer(x, mode)
+def answer(graph: int, node: NodeId, x: object, *mode: Any) -> Answer:
+    """Return what one node gives; `mode` is a `Mode` in parts."""
+    return HOST.nodes[Place(graph, node)].answer(x, Mode(*mode))
 
 
 @_answered
@@ -197,18 +232,29 @@ def norms(context: int, weights: tuple[tuple[Place, str], ...]) -> list[Tensor |
 
 @_answered
 def step(
-    context: int, scale: Tensor | None, audits: tuple[str, ...], steps: tuple[Step, ...]
+    context: int,
+    scale: Tensor | None,
+    audits: tuple[str, ...],
+    graph: int,
+    steps: tuple[Step, ...] | None,
 ) -> dict[str, Heard]:
-    """Step the optimizers with the gradients of a context, multiplied by `scale`.
+    """Step optimizers with the gradients of a context, multiplied by `scale`.
 
     Return what each of some audits heard of it.
+
+    Args:
+        context: of the training step.
+        scale: of clipping; None: as they are.
+        audits: those that listen.
+        graph: whose step it is.
+        steps: the optimizers; None: as they were in the last step of this graph.
     """
     gradients = dist_autograd.get_gradients(context)  # type: ignore[attr-defined]
-    HOST.outposts.gradients_came(audits, gradients)
-    for one in steps:
-        optimizer = HOST.optimizer(one)
-        HOST.outposts.follow(audits, optimizer)
-        weights = [weight for group in one.groups for weight in HOST.weights(group)]
+    if audits:
+        HOST.outposts.gradients_came(audits, gradients)
+    for optimizer, weights in HOST.chores(graph, steps):
+        if audits:
+            HOST.outposts.follow(audits, optimizer)
         for weight in weights:
             weight.grad = gradients.get(weight)
             if scale is not None and weight.grad is not None:
@@ -217,6 +263,14 @@ def step(
         for weight in weights:
             weight.grad = None
     return HOST.outposts.stepped(audits)
+
+
+@_answered
+def dropped(context: int, audit: str) -> dict[str, Heard]:
+    """Return what an audit hears of gradients that no optimizer will use."""
+    gradients = dist_autograd.get_gradients(context)  # type: ignore[attr-defined]
+    HOST.outposts.gradients_came((audit,), gradients)
+    return HOST.outposts.stepped((audit,))
 
 
 @_answered
@@ -280,9 +334,10 @@ def ping() -> None:
     """Answer."""
 
 
-def end() -> None:
-    """End the session."""
-    HOST.ended.set()
+def forget(graphs: tuple[int, ...]) -> None:
+    """Drop all that is held for graphs that the client has no more."""
+    for graph in graphs:
+        HOST.forget(graph)
 
 
 def _held(step: Step) -> Iterator[tuple[tuple[Place, str], Held]]:
@@ -309,5 +364,5 @@ def _weights(module: nn.Module) -> tuple[Weight, ...]:
 def _take(hosted: Hosted, weights: Mapping[str, Tensor]) -> None:
     with torch.no_grad():
         for name, tensor in hosted.tensors().items():
-            if name in weights:
+            if name in weights and weights[name].shape == tensor.shape:
                 tensor.copy_(weights[name])

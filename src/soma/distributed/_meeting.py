@@ -26,7 +26,7 @@ from soma.core import checked_target
 from soma.errors import WorkerUnavailable
 from soma.files import write_atomically
 
-PROTOCOL = 1
+PROTOCOL = 2
 WITHIN = "SOMA_WORKER_SESSION"  # set in the processes that workers start
 _MOST = 1 << 20  # bytes of a card or request
 _Record = TypeVar("_Record", bound=msgspec.Struct)
@@ -64,15 +64,23 @@ class Card(msgspec.Struct, frozen=True):
 class Request(msgspec.Struct, frozen=True):
     """Asks a worker to join a session."""
 
-    session: str
+    session: str  # where the worker is met
+    group: str  # what the session is called among torch's processes
     rank: int
     size: int
     number: int  # of the session in its client, from 0
     timeout: float  # seconds
     versions: Versions
-    interface: str
+    interface: str  # of the network, on which the worker listens
+    rendezvous: str  # where torch's processes find each other
     import_path: tuple[str, ...]
     main: str | None  # the script whose classes may be needed
+
+
+class Answered(msgspec.Struct, frozen=True):
+    """What a worker says to a request: why it does not join, or nothing."""
+
+    refusal: str
 
 
 def versions() -> Versions:
@@ -169,15 +177,16 @@ class Meeting:
         refuse_within_a_session()
         self.make()
         session = token_hex(6)
-        folder = self.session(session)
+        folder, process = self.session(session), os.getpid()
         folder.mkdir(mode=0o700)
         try:
             with _locked(folder / "client.lock"):
                 yield session
         finally:
-            for path in self._requests.glob(f"*/{session}.json"):  # nobody took it
-                path.unlink(missing_ok=True)
-            _remove(folder)
+            if os.getpid() == process:  # and not one that was forked from it
+                for path in self._requests.glob(f"*/{session}.json"):  # nobody took it
+                    path.unlink(missing_ok=True)
+                _remove(folder)
 
     def ask(self, name: str, request: Request) -> None:
         """Leave a request where the worker finds it."""

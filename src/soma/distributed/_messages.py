@@ -65,8 +65,8 @@ class Heard:
     seconds: float  # that measuring took
 
 
-class Mode(NamedTuple):  # a tuple: it is pickled in each call
-    """How a node is to answer."""
+class Mode(NamedTuple):
+    """How a node is to answer; it crosses as a plain tuple, in each call."""
 
     graph_trains: bool  # the graph: gradients, and `(output, aux)` of an own `forward`
     module_trains: bool
@@ -76,12 +76,8 @@ class Mode(NamedTuple):  # a tuple: it is pickled in each call
     turns: tuple[Turn, ...] = ()  # of the audits that listen
 
 
-class Answer(NamedTuple):  # a tuple: it is pickled in each call
-    """What a node gives, and torch's generator where the node has drawn from it."""
-
-    output: object
-    aux: object
-    generator: Tensor | None
+# What a node gives: its output, its aux, and torch's generator where the node has drawn from it.
+Answer = tuple[object, object, Tensor | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +102,7 @@ class Step:
 
     graph: int
     name: str
+    number: int  # of the client's optimizer, whose moments no other one takes over
     cls: type[Optimizer]
     defaults: Mapping[str, object]
     groups: tuple[Group, ...]

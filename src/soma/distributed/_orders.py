@@ -3,13 +3,18 @@
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from inspect import signature
+from itertools import count
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from torch.optim import LBFGS, Optimizer
 
 from soma.distributed._messages import Group, Step
 from soma.distributed._stand_in import RemoteParameter
 from soma.errors import NoOptimizer
+
+_COUNT = count()
+_NUMBERS: "WeakKeyDictionary[Optimizer, int]" = WeakKeyDictionary()
 
 
 def by_worker(parameters: Iterable[RemoteParameter]) -> dict[str, list[RemoteParameter]]:
@@ -20,7 +25,76 @@ def by_worker(parameters: Iterable[RemoteParameter]) -> dict[str, list[RemotePar
     return found
 
 
-def orders_of(graph: int, optimizers: Mapping[str, Optimizer]) -> dict[str, list[Step]]:
+class Orders:
+    """The steps of one graph, made anew only where something has changed since the last one.
+
+    Args:
+        graph: what workers call it.
+    """
+
+    def __init__(self, graph: int) -> None:
+        self.graph = graph
+        self._facts: object = None
+        self._made: dict[str, tuple[Step, ...]] = {}
+        self._parameters: list[object] = []  # kept, so that no other one gets an `id` of theirs
+        self._sent: dict[str, tuple[object, tuple[Step, ...]]] = {}
+
+    def of(self, optimizers: Mapping[str, Optimizer]) -> dict[str, tuple[Step, ...]]:
+        """Return what each worker has to step, for optimizers by name.
+
+        Raises:
+            NoOptimizer: one that cannot be stepped in parts.
+        """
+        facts = _facts(optimizers)
+        if facts is None or facts != self._facts:
+            self._made = orders_of(self.graph, optimizers)
+            self._facts = facts
+            self._parameters = [
+                list(group["params"]) for one in optimizers.values() for group in one.param_groups
+            ]
+        return dict(self._made)
+
+    def to_send(
+        self, worker: str, session: object, steps: tuple[Step, ...]
+    ) -> tuple[Step, ...] | None:
+        """Return the steps for a worker, or None where it has them from last time."""
+        known = self._sent.pop(worker, None)
+        return None if known is not None and known[0] is session and known[1] is steps else steps
+
+    def arrived(self, worker: str, session: object, steps: tuple[Step, ...]) -> None:
+        """Know that a worker has steps."""
+        self._sent[worker] = session, steps
+
+
+def _facts(optimizers: Mapping[str, Optimizer]) -> object:
+    """Return all that steps are made of, to compare; None where that may change in place."""
+    options = [
+        [
+            (key, value)
+            for group in optimizer.param_groups
+            for key, value in group.items()
+            if key != "params"
+        ]
+        for optimizer in optimizers.values()
+        if isinstance(optimizer, Optimizer)
+    ]
+    plain = all(_is_plain(value) for found in options for _, value in found)
+    if not plain or len(options) != len(optimizers):
+        return None
+    ids = [
+        [[*map(id, group["params"])] for group in optimizer.param_groups]
+        for optimizer in optimizers.values()
+    ]
+    return [*optimizers], [*map(number_of, optimizers.values())], ids, options
+
+
+def _is_plain(value: object) -> bool:
+    if type(value) is tuple:
+        return all(map(_is_plain, value))
+    return value is None or isinstance(value, bool | int | float | str)
+
+
+def orders_of(graph: int, optimizers: Mapping[str, Optimizer]) -> dict[str, tuple[Step, ...]]:
     """Return what each worker has to step, for the optimizers of a graph by name.
 
     Raises:
@@ -47,9 +121,18 @@ def orders_of(graph: int, optimizers: Mapping[str, Optimizer]) -> dict[str, list
                 for group, held in zip(optimizer.param_groups, by_group, strict=True)
                 if worker in held
             )
-            step = Step(graph, name, type(optimizer), _settings(optimizer), groups)
+            step = Step(
+                graph, name, number_of(optimizer), type(optimizer), _settings(optimizer), groups
+            )
             orders.setdefault(worker, []).append(step)
-    return orders
+    return {worker: tuple(steps) for worker, steps in orders.items()}
+
+
+def number_of(optimizer: Optimizer) -> int:
+    """Return a number that no other optimizer of this process has had."""
+    if optimizer not in _NUMBERS:
+        _NUMBERS[optimizer] = next(_COUNT)
+    return _NUMBERS[optimizer]
 
 
 def _settings(optimizer: Optimizer) -> dict[str, object]:

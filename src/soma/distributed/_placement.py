@@ -4,10 +4,12 @@ A training step is one context of torch's distributed autograd: gradients lie in
 worker, until every optimizer has stepped there.
 """
 
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from itertools import count
-from weakref import WeakKeyDictionary
+from typing import NamedTuple
+from weakref import WeakKeyDictionary, finalize
 
 import torch
 import torch.distributed.autograd as dist_autograd
@@ -18,7 +20,7 @@ from soma.core import Filter, Node, NodeId
 from soma.distributed import _context, _host
 from soma.distributed._connection import Connection, Future, connection_to
 from soma.distributed._messages import Built, Heard, Place, Step, Turn
-from soma.distributed._orders import by_worker, orders_of
+from soma.distributed._orders import Orders, by_worker, orders_of
 from soma.distributed._reach import Reach
 from soma.distributed._stand_in import RemoteFilter, RemoteModule, RemoteParameter
 from soma.distributed._watching import Watching
@@ -28,6 +30,17 @@ from soma.training import DifferentiableFilter, Ear, Held, Optimizers
 
 _COUNT = count()
 _NUMBERS: "WeakKeyDictionary[Runner, int]" = WeakKeyDictionary()  # what workers call a graph
+# Told to workers when a graph is next built there: a graph may go in any thread, in a call too.
+_DROPPED: deque[int] = deque()
+
+
+class _Begun(NamedTuple):
+    """A step that a worker is at."""
+
+    worker: str
+    steps: tuple[Step, ...]
+    connection: Connection
+    future: Future
 
 
 class RpcPlacement:
@@ -41,6 +54,7 @@ class RpcPlacement:
         self._went_back = False  # backward ran in this context
         self._torn: str | None = None
         self._reach = Reach()
+        self._orders = Orders(number_of(runner))
         self._watching: list[Watching] = []  # audits
 
     def build(self, node: Node, x: object) -> object:
@@ -52,6 +66,7 @@ class RpcPlacement:
             with torch.no_grad():
                 return filter._live.answer(x, graph_trains=False)[0]
         connection, place = self._living(), place_of(self._runner, node.id)
+        forget_dropped(connection)
         built: Built = connection.call(
             worker, _host.build, place, filter, x, torch.get_rng_state(), node=node.id
         )
@@ -146,18 +161,20 @@ class RpcPlacement:
         """
         self._refuse_torn()
         chosen = optimizers.chosen(only)
-        orders = orders_of(number_of(self._runner), chosen)
+        orders = self._orders.of(chosen)
         if not chosen:
             optimizers.step(only, None)  # says that there is none
         if orders:
             self._need_context("step")
-            self._connection().check(next(iter(orders)))
         if _context.is_open(self):
             for worker in dict.fromkeys(name for one in self._watching for name in one.workers):
-                orders.setdefault(worker, [])  # an audit hears of steps that move nothing there
+                orders.setdefault(worker, ())  # an audit hears of steps that move nothing there
+        connection = self._connection() if orders else None
+        if connection is not None:
+            connection.check(next(iter(orders)))
         self._torn = "it was interrupted"  # until all have stepped
         try:
-            running = self._begun(orders)
+            running = [] if connection is None else self._begun(orders, connection)
             optimizers.step(only, None)  # meanwhile
             answers = self._finish(running)
             for one in self._watching:
@@ -194,7 +211,7 @@ class RpcPlacement:
                 states[name] |= {parameters[key]: one for key, one in held.items()}
         return states
 
-    def restore(self, weights: Mapping[NodeId, Mapping[str, Tensor]]) -> None:
+    def restore(self, weights: Mapping[NodeId, Mapping[str, Tensor]], *, whole: bool) -> None:
         """Give nodes weights; those that were lost with a worker are built again."""
         nodes = self._runner.topology.nodes
         _context.close()
@@ -220,28 +237,37 @@ class RpcPlacement:
             given = (module.place, bare, dict(weights[node.id]))
             connection.call(node.target, _host.rebuild, *given, node=node.id)
             module.connection = connection
-        self._torn = None
+        if whole:
+            self._torn = None
 
-    def _begun(self, orders: Mapping[str, Sequence[Step]]) -> list[tuple[str, Future]]:
+    def _begun(
+        self, orders: Mapping[str, tuple[Step, ...]], connection: Connection
+    ) -> list[_Begun]:
         """Begin a step on every worker."""
-        if not orders:
-            return []
         audits = tuple(one.audit for one in self._watching)
-        connection, given = self._connection(), (self._context_id, self._scale, audits)
+        given = (self._context_id, self._scale, audits, self._orders.graph)
         return [
-            (worker, connection.begin(worker, _host.step, *given, tuple(steps)))
+            _Begun(
+                worker,
+                steps,
+                connection,
+                connection.begin(
+                    worker, _host.step, *given, self._orders.to_send(worker, connection, steps)
+                ),
+            )
             for worker, steps in orders.items()
         ]
 
-    def _finish(self, running: Sequence[tuple[str, Future]]) -> list[dict[str, Heard]]:
+    def _finish(self, running: Sequence[_Begun]) -> list[dict[str, Heard]]:
         """Come back when no worker is at its step any more, whatever became of it.
 
         Return what audits have heard, for each worker.
         """
         answers, errors = [], []
-        for worker, future in running:
+        for one in running:
             try:
-                answers.append(self._connection().result(future, worker))
+                answers.append(one.connection.result(one.future, one.worker))
+                self._orders.arrived(one.worker, one.connection, one.steps)
             except SomaError as error:
                 errors.append(error)
         if errors:
@@ -288,26 +314,35 @@ class RpcPlacement:
         if self._torn is not None:
             raise TornStep(
                 f"an earlier step failed on the way ({self._torn}), so weights may have moved on "
-                "some workers and not on others. Load a state first: `g.load_state(state)`."
+                "some workers and not on others. Load a whole state first: `g.load_state(state)`."
             )
 
 
 def stand_in(runner: Runner, node: Node) -> Filter:
     """Return what stands here for a plain filter on a worker."""
     assert node.target is not None
-    return RemoteFilter(
-        node,
-        place_of(runner, node.id),
-        node.target,
-        lambda: connection_to(targets(runner), renew=True),
-    )
+
+    def connection() -> Connection:
+        found = connection_to(targets(runner), renew=True)
+        forget_dropped(found)
+        return found
+
+    return RemoteFilter(node, place_of(runner, node.id), node.target, connection)
 
 
 def number_of(runner: Runner) -> int:
     """Return what the workers call a graph: nodes of several may have one name."""
     if runner not in _NUMBERS:
-        _NUMBERS[runner] = next(_COUNT)
+        _NUMBERS[runner] = number = next(_COUNT)
+        finalize(runner, _DROPPED.append, number).atexit = False
     return _NUMBERS[runner]
+
+
+def forget_dropped(connection: Connection) -> None:
+    """Have the workers drop the graphs that are no more here."""
+    found = tuple(_DROPPED.popleft() for _ in range(len(_DROPPED)))
+    if found:
+        connection.forget(found)
 
 
 def place_of(runner: Runner, node: NodeId) -> Place:

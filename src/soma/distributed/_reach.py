@@ -78,6 +78,8 @@ class Reach:
 
 def _entries(value: object) -> list[Any]:
     """Return where autograd is with each tensor of a value that asks for a gradient."""
+    if type(value) is Tensor:
+        return [] if value.grad_fn is None else [value.grad_fn]
     found: list[Any] = []
 
     def note(one: object) -> object:

@@ -31,20 +31,16 @@ def main() -> None:
             meeting.answer(request.session, name, f"{type(error).__name__}: {error}")
         raise
     meeting.answer(request.session, name, None)
-    _group.join(name, request, meeting.rendezvous(request.session))
-    _host.HOST.ended.wait()
-    time.sleep(_LOOK_SECONDS)  # so that the answer to `end` gets out
-    _group.leave()
-    sys.stdout.flush()
-    os._exit(0)  # a filter may still be running, and would break the interpreter as it ends
+    _group.join(name, request)
+    threading.Event().wait()
 
 
 def _watch(meeting: Meeting, request: Request, parent: int) -> None:
     """End the process when its client or its worker is gone; torch would have it wait for ever."""
     while meeting.client_lives(request.session) and os.getppid() == parent:
         time.sleep(_LOOK_SECONDS)
-    time.sleep(_LOOK_SECONDS)  # a session that is being closed says so itself
-    os._exit(0)
+    sys.stdout.flush()
+    os._exit(0)  # a filter may still be running, and would break the interpreter as it ends
 
 
 def _find_classes(request: Request) -> None:

@@ -10,7 +10,7 @@ from soma.core import Filter, Node, NodeId
 from soma.distributed import _host
 from soma.distributed._aligned import received, sent
 from soma.distributed._connection import Connection
-from soma.distributed._messages import Answer, Contents, Mode, Place, Turn, Weight
+from soma.distributed._messages import Contents, Mode, Place, Turn, Weight
 from soma.engine import generators_kept
 from soma.errors import InvalidInput, InvalidOutput
 from soma.training import DifferentiableFilter, StandIn
@@ -61,16 +61,18 @@ class RemoteModule(StandIn):
         turns = self._turns(self) if graph_trains and gradients else ()
         mode = Mode(graph_trains, self.training, gradients, frozen, generator, turns)
         message = sent(x)
-        answer: Answer = self.connection.call(
-            self.worker, _host.answer, self.place, message, mode, node=self.place.node
+        output, aux, after = self.connection.call(
+            self.worker, _host.answer, *self.place, message, *mode, node=self.place.node
         )
-        if answer.generator is not None and draws:
-            torch.set_rng_state(answer.generator)
-        self._draws[self.training] = answer.generator is not None
-        given = received((answer.output, answer.aux))
+        if after is not None and draws:
+            torch.set_rng_state(after)
+        self._draws[self.training] = after is not None
+        output = received(output)
+        if aux:
+            output, aux = cast(tuple[object, object], received((output, aux)))
         if gradients:
-            self._told(self.place.node, self.worker, message, given)
-        return cast(tuple[object, dict[str, object]], given)
+            self._told(self.place.node, self.worker, message, (output, aux) if aux else output)
+        return output, cast(dict[str, object], aux)
 
     def forward(self, x: object) -> object:
         """Return the output alone."""

@@ -37,6 +37,9 @@ class Outposts:
         Give what takes the node's output.
         """
         present = self._by_audit
+        if not present:
+            yield _nothing
+            return
         listening = [present[one.audit] for one in turns if one.audit in present]
         with ExitStack() as stack:
             for outpost in present.values():
@@ -81,3 +84,7 @@ class Outposts:
 
     def _of(self, audits: Sequence[str]) -> list[Outpost]:
         return [self._by_audit[one] for one in audits if one in self]
+
+
+def _nothing(output: object) -> None:
+    """Hear nothing."""

@@ -65,9 +65,7 @@ class Watching:
         answers = []
         for worker, connection in self._there().items():
             with suppress(SomaError):  # the next forward tells of a lost worker
-                answers.append(
-                    connection.call(worker, _host.step, context, None, (self.audit,), ())
-                )
+                answers.append(connection.call(worker, _host.dropped, context, self.audit))
         self.heard(answers)
         self._ear.dropped()
 

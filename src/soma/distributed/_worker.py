@@ -9,12 +9,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
 
+from soma.distributed._door import open_door
 from soma.distributed._meeting import WITHIN, Meeting, Request, versions
 
 _LOOK_SECONDS = 0.05
@@ -33,6 +34,7 @@ def serve(
     name: str,
     *,
     device: str = "cpu",
+    address: str | None = None,
     meeting: Meeting | None = None,
     told: Callable[[str], object] = lambda line: None,
 ) -> None:
@@ -41,15 +43,20 @@ def serve(
     Args:
         name: what graphs call it.
         device: where its modules live, such as `cuda:0`.
+        address: where programs on other machines ask it, `HOST:PORT`; none can by default.
         meeting: the folder that programs find it in.
         told: gets a line for people whenever something begins or ends.
 
     Raises:
-        WorkerUnavailable: there is a worker of this name, or the folder is open to others.
+        WorkerUnavailable: there is a worker of this name, the folder is open to others, or the
+            address is none of this machine.
     """
     meeting = meeting or Meeting()
     sessions: dict[str, _Session] = {}
-    with meeting.present(name, device):
+    with ExitStack() as stack:
+        stack.enter_context(meeting.present(name, device))
+        if address is not None:
+            stack.enter_context(open_door(name, address, meeting, told))
         told(f"worker {name} waits in {meeting.folder}")
         try:
             while True:

@@ -139,3 +139,8 @@ def add_note(error: Exception, name: str, phase: Phase, given: object) -> None:
         error.add_note(f"in node {name}, during {phase}; its input: {describe(seen(given))}")
         if isinstance(error, ValueError) and "read-only" in str(error):
             error.add_note("Inputs are read-only: others read them too. Change a copy.")
+
+
+def has_note(error: BaseException, name: str) -> bool:
+    """Whether an error has the note on a node already, from the process that raised it."""
+    return any(one.startswith(f"in node {name},") for one in getattr(error, "__notes__", ()))

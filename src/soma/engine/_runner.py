@@ -4,9 +4,8 @@ It knows nothing of torch. A room above may hand it a `bind` that says how some 
 answer; all the others are plain filters and answer by `forward(x, state)`.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
 from copy import deepcopy
 from operator import index
 from typing import cast
@@ -21,19 +20,21 @@ from soma.core import (
     NodeId,
     Phase,
     Topology,
+    has_module,
     needs_fit,
     per_root,
 )
+from soma.engine._executors import Executors
 from soma.engine._held import values_of
 from soma.engine._memory import Memory
-from soma.engine._parallel import run_parallel
+from soma.engine._parallel import Layout, run_parallel
 from soma.engine._plain import FitCall, PlainCall, guarded
 from soma.engine._program import Call, Program, lower
 from soma.engine._rows import check_rows
 from soma.engine._run import Extras, run, run_observed, run_slots
 from soma.engine._seeding import drawing, drawing_numbers
 from soma.engine._values import without_gradients
-from soma.errors import InvalidInput, NotFitted, listing
+from soma.errors import NotFitted, listing
 
 Bind = Callable[[Node], Call | None]
 
@@ -54,8 +55,7 @@ class Runner:
         self.topology = topology
         self.memory = None if cache is None else Memory(cache, topology)
         self.seed = seed
-        self.executor = checked_executor(executor)
-        self.asked_executor = executor
+        self.executors = Executors(executor)
         # Gives what stands here for a filter that runs on a worker.
         self.elsewhere: Callable[[Runner, Node], Filter] | None = None
         self.states: dict[NodeId, object] = {}
@@ -66,15 +66,7 @@ class Runner:
         self._plans: dict[CompileMode, tuple[int, ExecutionPlan]] = {}
 
     def __getstate__(self) -> dict[str, object]:
-        # A pool of threads cannot be copied; a copy of the graph gets its own.
-        kept: dict[str, object] = {"_programs": {}, "_plans": {}}
-        own = {"executor": None} if self.asked_executor == "threads" else {}
-        return {**vars(self), **kept, **own}
-
-    def __setstate__(self, state: dict[str, object]) -> None:
-        vars(self).update(state)
-        if self.asked_executor == "threads":
-            self.executor = checked_executor("threads")
+        return {**vars(self), "_programs": {}, "_plans": {}}
 
     def changed(self) -> None:
         """Lower again at the next run, since a state or how a node answers has changed."""
@@ -143,7 +135,7 @@ class Runner:
         program = self.known(kept)
         if program is None:
             program = self.program(kept, lambda: self._lower_forward(bind or _plain, seed))
-        bare = self.memory is None and self.executor is None and not self.listeners
+        bare = self.memory is None and not self.executors.by_thread and not self.listeners
         if bare and type(x) is not Inputs:
             with without_gradients():
                 return run_slots(program, [x] * program.size, {}, "forward", self.name)
@@ -158,7 +150,7 @@ class Runner:
         calls = self.fit_calls(y, self.seed if seed is None else seed)
         program = lower(plan.steps(), calls, self.topology.wiring().leaves)
         learned: Extras = {}
-        with self.using(executor):
+        with self.executors.using(executor):
             self.execute(program, per_root(x, program.roots), learned, "fit", seed)
         self.learned(learned)
 
@@ -197,36 +189,48 @@ class Runner:
         seed: int | None = None,
     ) -> object:
         """Run a program without gradients, in the loop that the settings ask for."""
-        memory = self.memory
+        memory, seed = self.memory, self.seed if seed is None else seed
         if memory is None:
-            return self._executed(program, inputs, extras, phase)
-        seed = self.seed if seed is None else seed
-        run, held = memory.begin(
-            inputs, None if seed is None else index(seed), watches=self.executor is None
-        )
+            return self._executed(program, inputs, extras, phase, seed)
+        in_order = self.executors.present() is None
+        run, held = memory.begin(inputs, None if seed is None else index(seed), watches=in_order)
         if phase == "forward" and not self.listeners:
             known = memory.stored_outputs(program, run, held, self.states)
             if known is not None:
                 return known if len(known) > 1 else known[program.exits[0][0]]
         cached = memory.cached(program, run, self.states)
-        answer = values_of(self._executed(cached, held, extras, phase))
+        answer = values_of(self._executed(cached, held, extras, phase, seed))
         if phase == "forward":
             memory.learn_shortcut(program, run, held, self.states)
         return answer
 
     def _executed(
-        self, program: Program, inputs: Mapping[NodeId, object], extras: Extras, phase: Phase
+        self,
+        program: Program,
+        inputs: Mapping[NodeId, object],
+        extras: Extras,
+        phase: Phase,
+        seed: int | None,
     ) -> object:
         with without_gradients():
-            if self.executor is not None and not drawing():
-                sources = self.topology.wiring().predecessors
+            executor = self.executors.present()
+            if executor is not None and not drawing():
                 return run_parallel(
                     program, inputs, extras, phase, self.name, self.listeners,
-                    self.executor, sources,
+                    executor, self._layout(seed),
                 )  # fmt: skip
             if self.listeners:
                 return run_observed(program, inputs, extras, phase, self.name, self.listeners)
             return run(program, inputs, extras, phase, self.name)
+
+    def _layout(self, seed: int | None) -> Layout:
+        nodes = self.topology.nodes.values()
+        return Layout(
+            self.topology.wiring().predecessors,
+            # Modules are here, with all their weights, and so is the connection to workers.
+            {one.id for one in nodes if one.target is not None or has_module(one.filter)},
+            {one.id for one in nodes if seed is None and not one.filter._deterministic},
+        )
 
     def plain_call(self, node: Node) -> Call:
         """Return how a fitted plain filter answers.
@@ -257,30 +261,6 @@ class Runner:
     def name(self, node: NodeId) -> str:
         """Return a node's id with its class, for messages."""
         return f"`{node}` ({self.topology.nodes[node].filter._description()})"
-
-    @contextmanager
-    def using(self, executor: Executor | str | None) -> Iterator[None]:
-        """Run on another executor inside; None keeps the graph's own."""
-        if executor is None:
-            yield
-            return
-        before = self.executor
-        self.executor = checked_executor(executor)
-        try:
-            yield
-        finally:
-            if isinstance(executor, str) and self.executor is not None:
-                self.executor.shutdown()
-            self.executor = before
-
-    @contextmanager
-    def in_order(self) -> Iterator[None]:
-        """Run nodes one after the other inside, whatever executor there is."""
-        executor, self.executor = self.executor, None
-        try:
-            yield
-        finally:
-            self.executor = executor
 
     def _lower_forward(self, bind: Bind, seed: int | None) -> Program:
         plan = self.plan(CompileMode.Inference)
@@ -319,17 +299,6 @@ def _copied(state: object) -> object:
         return deepcopy(state)
     except Exception:  # what cannot be copied is shared
         return state
-
-
-def checked_executor(executor: object) -> Executor | None:
-    """Return an executor: `"threads"` makes one, None is sequential."""
-    if executor is None or isinstance(executor, Executor):
-        return executor
-    if executor == "threads":
-        return ThreadPoolExecutor(thread_name_prefix="soma")
-    raise InvalidInput(
-        f'`executor` is {executor!r}; it may be None, "threads" or a concurrent.futures.Executor.'
-    )
 
 
 def _plain(node: Node) -> None:

@@ -150,7 +150,7 @@ class DeclaredGraph(Composable, Drawn):
         graph = type(self)(
             name=self.name,
             seed=self._runner.seed,
-            executor=self._runner.asked_executor,
+            executor=self._runner.executors.asked,
             cache=None if memory is None else memory.cache.store,
         )
         others = filters or {}

@@ -139,6 +139,7 @@ class Graph(KeptGraph):
         stream: bool = False,
         chunk_size: int | None = None,
         seed: int | None = None,
+        executor: "Executor | str | None" = None,
     ) -> Any:
         """Run the graph: `(output, aux_by_node)` in training, the output alone in eval.
 
@@ -151,7 +152,12 @@ class Graph(KeptGraph):
             chunk_size: the rows in a chunk, of which the last one has what is left; given alone
                 it asks for a stream too.
             seed: for nodes that draw, in eval; the graph's own by default.
+            executor: for independent nodes in eval, in place of the graph's own. One of other
+                processes or machines takes the plain filters; modules stay here.
         """
+        if executor is not None:
+            with self._runner.executors.using(executor):
+                return self.forward(x, stream=stream, chunk_size=chunk_size, seed=seed)
         if stream or chunk_size is not None:
             return self._stream(seed).whole(x, chunk_size)
         if self._trainer is not None:

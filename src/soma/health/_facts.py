@@ -68,7 +68,7 @@ class Facts:
         for rank, (phase, share, peak) in enumerate(_PHASES):
             bad = [step for step, value in pairs(mine.get(share)) if value > 0]
             for step in bad:
-                if step in self._skipped or (rank == 0 and _is_mask(mine, step)):
+                if step in self._skipped or (rank == 0 and self._is_mask(mine, step)):
                     continue
                 nan = any(math.isnan(at(mine.get(name), step) or 0.0) for name in peak)
                 found.append((step, rank, phase, "nan" if nan else "inf"))
@@ -79,6 +79,29 @@ class Facts:
         if phase == "backward" and any(one[0] == step and one[3] == "nan" for one in found):
             value = "nan"  # what was infinite at its output is so in its weights
         return step, phase, value
+
+    def _is_mask(self, named: Mapping[str, Series], step: int) -> bool:
+        """Is all that is not finite in an output infinite on purpose, with a finite gradient?"""
+        masked = at(named.get("act_masked_frac"), step) or 0.0
+        bad = at(named.get("act_bad_frac"), step) or 0.0
+        if (at(named.get("out_grad_bad_frac"), step) or 0.0) > 0:
+            return False
+        if masked >= bad:
+            return True
+        highest = at(named.get("act_max"), step)
+        if highest is None or math.isnan(highest) or step not in self._unharmed:
+            return False
+        shares = {value for _, value in pairs(named.get("act_bad_frac"))}
+        return len(shares) == 1 and bad < 1  # what overflows is not always as much
+
+    @cached_property
+    def _unharmed(self) -> frozenset[int]:
+        """The steps whose loss, where it is known, and gradients are finite."""
+        return frozenset(
+            one.step
+            for one in self.measured.steps
+            if math.isfinite(one.grad_norm) and math.isfinite(one.loss or 0.0)
+        )
 
     @cached_property
     def _skipped(self) -> frozenset[int]:
@@ -213,13 +236,6 @@ _PHASES = (
     ("backward", "out_grad_bad_frac", ("out_grad_max", "out_grad_norm")),
     ("weights", "param_grad_bad_frac", ("param_grad_norm",)),
 )
-
-
-def _is_mask(named: Mapping[str, Series], step: int) -> bool:
-    """Is all that is not finite in an output -inf, with a gradient that is finite?"""
-    masked = at(named.get("act_masked_frac"), step) or 0.0
-    bad = at(named.get("act_bad_frac"), step) or 0.0
-    return masked >= bad and not (at(named.get("out_grad_bad_frac"), step) or 0.0) > 0
 
 
 def at(series: Series | None, step: int) -> float | None:

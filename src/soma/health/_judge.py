@@ -60,8 +60,8 @@ def _said(facts: Facts, one: Finding, found: list[Finding]) -> bool:
     """Is a finding nothing but the shadow of another?"""
     here = {other.name for other in found if other.unit == one.unit}
     match one.name:
-        case "FROZEN" | "LR_LOW":  # it does not move because nothing arrives
-            return bool(here & {"VANISHING", "NO_GRAD", "UNUSED"})
+        case "FROZEN" | "LR_LOW":  # it does not move because nothing arrives, or nothing goes in
+            return bool(here & {"VANISHING", "NO_GRAD", "UNUSED"}) or _starves(facts, one, found)
         case "IGNORED_CHANNELS":  # all of it, since a dead activation or a flat one lets nothing by
             whole = one.numbers.get("ignored") == one.numbers.get("channels")
             return whole and _blocked(facts, one, found, {"DEAD"}) is not None
@@ -77,6 +77,17 @@ def _said(facts: Facts, one: Finding, found: list[Finding]) -> bool:
                 for other in found
             )
     return False
+
+
+def _starves(facts: Facts, one: Finding, found: list[Finding]) -> bool:
+    """Does a unit hang on one that is dead, or pass on what a vanishing one has lost?"""
+    given = facts.family.before(one.unit)
+    part = one.numbers.get("still", 0.0) < 1  # the rest of it, as a bias, moves
+    if part and given and any((f.unit, f.name) == (given.id, "DEAD") for f in found):
+        return True
+    share = facts.share(one.unit)
+    low = share is not None and share < facts.thresholds.vanishing
+    return low and any(f.name == "VANISHING" for f in found)
 
 
 def _cause(facts: Facts, one: Finding, found: list[Finding]) -> UnitId | None:

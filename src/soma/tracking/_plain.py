@@ -1,5 +1,6 @@
 """Turns what a user hands over into data that strict JSON holds, whatever it is."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from typing import Any
@@ -8,6 +9,7 @@ from soma.draw import printable, shortened
 from soma.errors import InvalidInput
 from soma.tracking._numbers import number_out
 
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+>")
 _MOST_SHOWN = 200  # columns of a `repr`
 _MOST_TEXT = 10_000  # characters of a text
 _MOST_PARTS = 1000  # of a container, and tags
@@ -39,14 +41,14 @@ def plain_tags(tags: Iterable[object]) -> tuple[str, ...]:
 
 
 def shown(value: object, hidden: Callable[[str], str] = str) -> str:
-    """Return the `repr` of anything, shortened and safe to print.
+    """Return the `repr` of anything, shortened, safe to print, without addresses in memory.
 
     Args:
         hidden: takes out what nobody may see, before half of it would be cut off.
     """
     try:
         # Cut before it is measured: a `repr` may have millions of characters.
-        text = printable(hidden(repr(value)[: 50 * _MOST_SHOWN]))
+        text = _ADDRESS.sub(">", printable(hidden(repr(value)[: 50 * _MOST_SHOWN])))
     except Exception:
         text = f"<{type(value).__name__}>"
     return shortened(text, _MOST_SHOWN)

@@ -95,8 +95,13 @@ class Placement(Protocol):
     ) -> Mapping[str, Mapping[nn.Parameter, Held]]:
         """Return what optimizers hold elsewhere for weights, by name of the optimizer."""
 
-    def restore(self, weights: "Mapping[str, Mapping[str, Tensor]]") -> None:
-        """Give nodes weights, by node and name, building anew what was lost with a worker."""
+    def restore(self, weights: "Mapping[str, Mapping[str, Tensor]]", *, whole: bool) -> None:
+        """Give nodes weights, by node and name, building anew what was lost with a worker.
+
+        Args:
+            weights: of the nodes that are elsewhere.
+            whole: all weights of the graph have got a value, so a torn step is mended.
+        """
 
     def listen(self, ear: Ear) -> Listening:
         """Measure the modules that are elsewhere, for an audit."""

@@ -101,12 +101,15 @@ def fit(
             if part is not None:
                 part.run_prefix(trainer)
 
-    with runner.using(options.executor):
+    with runner.executors.using(options.executor):
         if not builds:
             prepare()
         # Building draws weights, so from here on nodes run in order. An executor's threads could
         # not draw anyway: whoever seeds holds the generators of the whole process.
-        with runner.in_order(), nullcontext() if options.seed is None else seeded(options.seed):
+        with (
+            runner.executors.in_order(),
+            nullcontext() if options.seed is None else seeded(options.seed),
+        ):
             if builds:
                 prepare()
             trainer.materialize(data.sample(options.batch_size))

@@ -79,7 +79,11 @@ def load_module_states(trainer: Trainer, states: Mapping[NodeId, Mapping[str, ob
             filter._drop_twin()
             trainer.runner.states.pop(node, None)
     if elsewhere and trainer.placement is not None:
-        trainer.placement.restore(elsewhere)
+        whole = all(
+            filter._live is None or not unfit_weights(trainer, node, states.get(node, {}))
+            for node, filter in trainer.filters
+        )
+        trainer.placement.restore(elsewhere, whole=whole)
     trainer.runner.changed()
 
 

@@ -81,7 +81,7 @@ class Trainer:
     def materialize(self, sample: object) -> None:
         """Build every module from one sample batch."""
         self._find_placement()
-        with self.runner.in_order():  # weights are drawn in the order of the nodes
+        with self.runner.executors.in_order():  # weights are drawn in the order of the nodes
             materialize(self.runner, sample, self.placement)
         unbuilt(self.filters)
         if self.training:

@@ -3,13 +3,17 @@
 from tests.detection.run import Run
 from tests.detection.runs import (
     healthy_architectures,
+    healthy_choices,
+    healthy_followers,
     healthy_frozen,
     healthy_losses,
+    healthy_noise,
     healthy_parts,
     healthy_sequence,
     healthy_steps,
     healthy_vision,
     library,
+    sick_at_the_end,
     sick_attention,
     sick_channels,
     sick_cut_off,
@@ -24,8 +28,11 @@ from tests.detection.runs import (
 
 HEALTHY: tuple[Run, ...] = (
     *healthy_architectures.RUNS,
+    *healthy_choices.RUNS,
+    *healthy_followers.RUNS,
     *healthy_frozen.RUNS,
     *healthy_losses.RUNS,
+    *healthy_noise.RUNS,
     *healthy_parts.RUNS,
     *healthy_sequence.RUNS,
     *healthy_steps.RUNS,
@@ -34,6 +41,7 @@ HEALTHY: tuple[Run, ...] = (
 )
 SICK: tuple[Run, ...] = (
     *library.SICK,
+    *sick_at_the_end.RUNS,
     *sick_attention.RUNS,
     *sick_channels.RUNS,
     *sick_cut_off.RUNS,

@@ -12,10 +12,16 @@ from soma.health._words import named, number, percent, ranges, several
 
 _NEAR = 0.25  # of how much others vary beside their size, from which on a silent channel is near
 _SAME = 1e-3  # difference of two sizes of the same values
+# What these return is of size 1, whatever they are given.
+_CAPPED = {
+    "celu", "elu", "hardsigmoid", "hardtanh", "relu6", "selu", "sigmoid", "softmax", "softsign",
+    "tanh",
+}  # fmt: skip
 
 _MEASURED = (
     "For each channel after an activation its largest absolute output, over the root mean square "
-    "of what the activation was given, over all samples of the last half of the measured steps."
+    "of what the activation was given (over 1 at most, where an activation has a ceiling), over "
+    "all samples of the last half of the measured steps."
 )
 _HELPS = (
     "`nn.LeakyReLU(0.01)` or `nn.GELU()` in place of `nn.ReLU()`",
@@ -31,7 +37,8 @@ EXPLANATIONS = (
         title="nothing comes out of it",
         measured=_MEASURED,
         rule="All channels stay at or below `dead`, while the activation is given something. "
-        "Channels that rest in some steps only are not dead.",
+        "Channels that rest in some steps only are not dead. A softmax is not judged: its channels "
+        "are there to be chosen from, and masked ones never are.",
         thresholds=("dead", "dead_samples"),
         source=_SOURCE,
         helps=_HELPS,
@@ -56,7 +63,7 @@ def dead(facts: Facts) -> list[Finding]:
     silent = {
         unit.id: channels
         for unit in facts.family.ordered
-        if unit.activation
+        if unit.activation not in (None, "softmax")
         and not facts.frozen(unit.id)
         and (channels := dead_channels(facts, unit.id))
     }
@@ -83,13 +90,21 @@ def quiet_channels(facts: Facts, id: UnitId, fired: int = 0) -> tuple[int, ...]:
     silent = tuple(
         channel
         for channel in range(min(len(one.largest) for one in seen))
-        if sum(one.largest[channel] > limit * (one.input_rms or 0.0) for one in seen) <= fired
+        if sum(one.largest[channel] > _line(facts, id, one) for one in seen) <= fired
     )
     others = set(range(len(seen[-1].largest))) - set(silent)
     varies = any(
         one.deviation[other] > limit * one.largest[other] for one in seen for other in others
     )
     return silent if varies or not others else ()  # given a constant, no channel can tell
+
+
+def _line(facts: Facts, id: UnitId, one: ChannelSnapshot) -> float:
+    """Return the largest output at which a channel is silent, beside what it is given."""
+    given = one.input_rms or 0.0
+    return facts.thresholds.dead * (
+        min(given, 1.0) if facts.units[id].activation in _CAPPED else given
+    )
 
 
 def _near(facts: Facts, id: UnitId, silent: tuple[int, ...]) -> frozenset[int]:
@@ -116,7 +131,8 @@ def _given(facts: Facts, id: UnitId) -> list[ChannelSnapshot] | None:
     """Return what was seen of the values that an activation is given; None: they are not known."""
     unit = facts.units[id]
     inner = [one for one in facts.family.inside(unit.node, unit.path) if one.activation]
-    before = facts.family.before(inner[-1].id) if inner else None
+    innermost = [one for one in inner if not any(contains(one, other) for other in inner)]
+    before = facts.family.before(innermost[-1].id) if innermost else None
     if before is None:
         return None
     sizes = dict(facts.points(before.id, "act_norm"))
@@ -151,7 +167,7 @@ def _since(facts: Facts, id: UnitId, channels: tuple[int, ...]) -> int:
     seen = [one for one in facts.measured.channels[id] if one.step in facts.steps]
     start = seen[-1].step
     for one in reversed(seen):
-        limit = facts.thresholds.dead * (one.input_rms or 0.0)
+        limit = _line(facts, id, one)
         if any(one.largest[channel] > limit for channel in channels):
             break
         start = one.step
@@ -164,10 +180,11 @@ def _finding(facts: Facts, unit: Unit, channels: tuple[int, ...], inside: UnitId
     every = len(channels) == count
     size = number(seen[-1].input_rms or 0.0)
     steps = several(len(seen), "measured step")
+    since = _since(facts, unit.id, channels)
     return Finding(
         flag="DEAD" if every else f"DEAD_CHANNELS({len(channels)})",
         unit=unit.id,
-        since=_since(facts, unit.id, channels),
+        since=since,
         certainty="certain" if len(seen) > 2 else "likely",
         why=(
             f"all {several(count, 'channel')} stay at 0 over {steps}, though the activation is "
@@ -183,9 +200,19 @@ def _finding(facts: Facts, unit: Unit, channels: tuple[int, ...], inside: UnitId
             else f"the weights of {percent(len(channels) / count)} of it are idle and get no "
             "gradient, and do not come back by themselves"
         ),
-        help=f"use `nn.LeakyReLU(0.01)` or `nn.GELU()` in {named(unit)}, or start its biases at 0; "
-        "if they died during the run, lower the learning rate",
+        help=f"take `nn.LeakyReLU(0.01)` or `nn.GELU()` {_place(unit)}; "
+        + (
+            "it was so from the start, so look at the initial biases and the scale of the inputs"
+            if since <= min(facts.steps)
+            else "it died during the run, so lower the learning rate or warm it up"
+        ),
         numbers={"dead": float(len(channels)), "channels": float(count)},
         channels=channels,
         cause=inside,
     )
+
+
+def _place(unit: Unit) -> str:
+    """Say where an activation stands: it is the unit itself, or the last thing in it."""
+    is_activation = not unit.children and not unit.parameters
+    return f"in place of {named(unit)}" if is_activation else f"at the end of {named(unit)}"

@@ -1,6 +1,6 @@
 """LR_HIGH and LR_LOW: how far each step moves the weights."""
 
-from statistics import median
+from statistics import fmean, median
 
 from soma.health._explanation import Explanation
 from soma.health._facts import Facts, middle
@@ -11,6 +11,7 @@ from soma.health._words import named, number
 
 _FIRST = 8  # steps that show whether a learning rate is too high
 _LEAST = 2  # and how many of them there must be
+_ROSE = 1.2  # times its first value, from which on a loss (in the middle of three steps) has risen
 _USUAL = 1e-3  # change over weight that most recipes arrive at
 
 _SOURCE = (
@@ -28,8 +29,11 @@ EXPLANATIONS = (
         title="its steps are too large",
         measured=_MEASURED,
         rule="The median over the first 8 steps is above `lr_high`, and the loss has not fallen "
-        "by `lr_high_fall` of what it was at the first step. Where the loss is unknown, or parts "
-        "train in turns as in a GAN so that it says nothing, the line is `lr_high_blind`. "
+        "by `lr_high_fall` of what it was at the first step. Where the loss has not risen by a "
+        "fifth in any three steps either, all modules have to be above: some that begin small "
+        "move by much of their size, and a loss that is mostly noise hardly falls. Where the loss "
+        "is unknown, or parts train in turns as in a GAN so that it says nothing, the line is "
+        "`lr_high_blind`. "
         "Weights that start at 0 are left out.",
         thresholds=("lr_high", "lr_high_fall", "lr_high_blind"),
         source=_SOURCE,
@@ -71,7 +75,7 @@ def lr_high(facts: Facts) -> list[Finding]:
         ratio = middle(first) if len(first) >= _LEAST else None
         if ratio is not None and ratio > limit and (not norms or norms[0][1] > 0):
             ratios[unit.id] = ratio
-    if not ratios:
+    if not ratios or (len(ratios) < len(_judged(facts)) and not _rose(facts)):
         return []
     told = facts.family.outward(ratios)
     heads = {id: ratios.get(id, 0.0) for id, outer in told.items() if outer is None}
@@ -80,6 +84,15 @@ def lr_high(facts: Facts) -> list[Finding]:
         _high(facts, facts.units[id], _most(facts, ratios, id), limit, outer or worst)
         for id, outer in told.items()
     ]
+
+
+def _rose(facts: Facts) -> bool:
+    """Did the loss rise above its first value? Yes where it is not known."""
+    losses = facts.losses
+    if facts.loss_fell is None:
+        return True
+    middles = [median(losses[at : at + 3]) for at in range(1, len(losses) - 2)]
+    return max(middles, default=losses[-1]) - losses[0] >= (_ROSE - 1) * abs(losses[0])
 
 
 def _most(facts: Facts, ratios: dict[UnitId, float], id: UnitId) -> float:
@@ -107,7 +120,7 @@ def _high(facts: Facts, unit: Unit, ratio: float, limit: float, head: UnitId) ->
         why=f"a step changes its weights by {number(ratio)} of their size (median of the first "
         f"{_FIRST} steps, the line is {number(limit)}){loss}",
         meaning="each step throws away what the one before learnt",
-        help=f"lower the learning rate of {named(unit)} about {number(ratio / _USUAL)} times, "
+        help=f"divide the learning rate of {named(unit)} by about {number(ratio / _USUAL)}, "
         "which brings the ratio near 0.001, and warm it up",
         numbers={"ratio": ratio, "limit": limit},
         cause=None if unit.id == head else head,
@@ -146,7 +159,10 @@ def _moves(facts: Facts, id: UnitId) -> float:
     """Return the change of a unit's weights over the weights, of a part of them if that is more."""
     norm, change = facts.middle(id, "param_norm"), facts.middle(id, "update_norm")
     overall = change / norm if norm and change else 0.0
-    return max(facts.middle(id, "update_ratio") or 0.0, overall)
+    found = max(facts.middle(id, "update_ratio") or 0.0, overall)
+    if found == 0 and (recent := facts.recent(id, "update_ratio")):
+        return fmean(recent)  # most steps were rounded away, or are others' turns
+    return found
 
 
 def _low(
@@ -163,7 +179,7 @@ def _low(
         f"{number(limit)}), and its gradient is as strong as elsewhere",
         meaning="it would learn if it were let to; at this rate it needs about "
         f"{number(1 / ratio)} steps to change by its own size",
-        help=f"raise the learning rate of {named(unit)} about {number(_USUAL / ratio)} times: look "
+        help=f"multiply the learning rate of {named(unit)} by about {number(_USUAL / ratio)}: look "
         "at its parameter group, the scheduler, and `eps` of the optimizer",
         numbers={"ratio": ratio, "limit": limit},
         cause=cause,

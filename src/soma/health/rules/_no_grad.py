@@ -17,7 +17,8 @@ EXPLANATIONS = (
         "not zero: a gradient of zeros is VANISHING.",
         rule="The module was called, and in at least `patience` steps none of its trainable "
         "parameters ever had a gradient. Calls with gradients off count where the optimizer holds "
-        "its weights; else it is a teacher or a target network.",
+        "its weights; else it is a teacher or a target network. So is what no optimizer moves and "
+        "somebody else does, between the steps.",
         thresholds=("patience",),
         source="https://docs.pytorch.org/docs/stable/notes/autograd.html, on what is recorded.",
         helps=(
@@ -56,7 +57,8 @@ def no_grad(facts: Facts) -> list[Finding]:
         if not unit.trainable or unit.unobserved or not _untouched(facts, unit):
             continue
         if facts.called(unit.id):
-            cut.append(unit)
+            if not _follows(facts, unit):
+                cut.append(unit)
         elif not facts.points(unit.id, "calls_unrecorded"):
             unused.append(unit)
         elif any(value > 0 for _, value in facts.points(unit.id, "optimized")):
@@ -74,6 +76,13 @@ def _untouched(facts: Facts, unit: Unit) -> bool:
         return not any(value > 0 for _, value in shares)
     names = ("param_grad_norm", "out_grad_norm")
     return not any(facts.points(unit.id, name) for name in names)
+
+
+def _follows(facts: Facts, unit: Unit) -> bool:
+    """Is it moved by hand alone, as a teacher that follows or a target network is?"""
+    away = facts.points(unit.id, "away_ever")
+    moved = any(value > 0 for _, value in facts.points(unit.id, "moved"))
+    return bool(away) and away[-1][1] == 1 and not moved
 
 
 def _cut(facts: Facts, unit: Unit, cut: list[Unit]) -> Finding:

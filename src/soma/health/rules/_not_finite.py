@@ -27,8 +27,9 @@ EXPLANATIONS = tuple(
         "finite, on every step; at the first one the step is run again under watch to find the "
         "operation.",
         rule="The first step with such a number. An output whose only such values are -inf and "
-        "whose gradient is finite is a mask, and a step that a gradient scaler leaves out is no "
-        "fault. No other rule looks at that step or a later one.",
+        "whose gradient is finite is a mask; so is one with as much inf in each step, whose loss "
+        "and gradients are finite, as the distance of a point to itself. And a step that a "
+        "gradient scaler leaves out is no fault. No other rule looks at that step or a later one.",
         thresholds=(),
         source="Goldberg 1991, What every computer scientist should know about floating-point "
         "arithmetic; IEEE 754.",

@@ -1,4 +1,4 @@
-"""When a module that hardly any gradient arrives at is well: it opens, or its work is done."""
+"""When a module that hardly any gradient arrives at is well: it opens, is done, or is apart."""
 
 from statistics import median
 
@@ -11,6 +11,7 @@ _LET = 1e-2  # times the line, from which on a branch that started at 0 is let t
 _GROWS = 2.0  # times as much arrives late in the run as early, while it does
 _FEW = 8  # steps that say nothing about that yet
 _OPENED = 4.0  # times as much as at first, beside what passes it by, at a branch learnt open
+_KEEPS_UP = 1e-2  # of how others move, at least, where a part of the output has its own unit
 _TOGETHER = 5  # steps of which the median is taken, so that one step is no growth
 
 
@@ -36,6 +37,53 @@ def opens(facts: Facts, unit: Unit, ratio: float) -> bool:
 def is_done(facts: Facts, unit: Unit) -> bool:
     """Did it get its share until the loss was as good as gone?"""
     return _growth(facts.gradients(unit.id))[1] >= facts.thresholds.vanishing and reached(facts)
+
+
+def is_apart(facts: Facts, unit: Unit) -> bool:
+    """Has it its share of what its own part of the output gets, and does it move as others do?
+
+    Of two heads, or an actor and a critic, one may have a loss in thousands and the other none
+    above 1. Less than a hundredth of the line is too little all the same.
+    """
+    if (facts.share(unit.id) or 0.0) < _LET * facts.thresholds.vanishing:
+        return False
+    return any(
+        _is_part(facts, part) and _has_its_share(facts, unit, part) and _keeps_up(facts, unit, part)
+        for part in facts.family.above(unit.id)
+    )
+
+
+def _is_part(facts: Facts, unit: Unit) -> bool:
+    """Does a unit give a part of the network's output, and another one another part?"""
+    return unit.feeds_output and any(
+        other.feeds_output
+        and other.id != unit.id
+        and not contains(unit, other)
+        and not contains(other, unit)
+        for other in facts.family.ordered
+    )
+
+
+def _has_its_share(facts: Facts, unit: Unit, part: Unit) -> bool:
+    given = dict(facts.points(part.id, "out_grad_norm"))
+    shares = [
+        value / given[step]
+        for step, value in facts.points(unit.id, "out_grad_norm")
+        if step in facts.window and value > 0 and given.get(step, 0.0) > 0
+    ]
+    return (middle(shares) or 0.0) >= facts.thresholds.vanishing
+
+
+def _keeps_up(facts: Facts, unit: Unit, part: Unit) -> bool:
+    mine, others = [], []
+    for id in facts.family.holders:
+        one, moves = facts.units[id], facts.middle(id, "update_ratio")
+        if moves is not None and (one == unit or contains(unit, one)):
+            mine.append(moves)
+        elif moves is not None and not contains(part, one):
+            others.append(moves)
+    usual = middle(others)
+    return usual is None or (middle(mine) or 0.0) >= _KEEPS_UP * usual
 
 
 def _growth(shares: Points) -> tuple[float, float]:

@@ -1,13 +1,15 @@
 """SATURATED: an activation works where it is flat."""
 
 from soma.health._explanation import Explanation
-from soma.health._facts import Facts, since
+from soma.health._facts import Facts, middle, since
 from soma.health._family import contains
 from soma.health._finding import Finding
 from soma.health._numbers import Unit, UnitId
 from soma.health._words import named, percent
+from soma.health.rules._collapse import reached
 
 _OUTPUTS = {"sigmoid", "tanh", "hardtanh", "hardsigmoid", "softsign"}
+_FIRST = 5  # steps that tell how it began
 _SOLVED = 20.0  # gradient times output over loss, above which a log loss is as good as solved
 
 EXPLANATION = Explanation(
@@ -17,7 +19,8 @@ EXPLANATION = Explanation(
     "peak; of a softmax, where the largest p(1-p) of a row is.",
     rule="The median share over the last half of the measured steps is above `saturated`. A "
     "sigmoid or tanh that is the network's output may be flat, that is what a solved problem "
-    "looks like; a softmax there may be, when its loss is as good as solved.",
+    "looks like; a softmax there may be, when its loss is as good as solved. So may a gate or an "
+    "attention that was not flat at first, once 95 % of the loss is gone: it has learnt to choose.",
     thresholds=("saturated",),
     source="Glorot and Bengio 2010; Rakitianskaia and Engelbrecht 2015, Measuring saturation in "
     "neural networks.",
@@ -43,11 +46,17 @@ def saturated(facts: Facts) -> list[Finding]:
 
 def _may_be(facts: Facts, unit: Unit) -> bool:
     """Is a flat activation no fault here?"""
-    if facts.frozen(unit.id):
+    if facts.frozen(unit.id) or _has_learnt(facts, unit):
         return True
     if not unit.feeds_output:
         return False
     return unit.activation in _OUTPUTS or _solved(facts)
+
+
+def _has_learnt(facts: Facts, unit: Unit) -> bool:
+    """Did it become flat while the loss went, so that its work is done?"""
+    first = middle([share for _, share in facts.points(unit.id, "saturated_frac")[:_FIRST]])
+    return first is not None and first <= facts.thresholds.saturated and reached(facts)
 
 
 def _solved(facts: Facts) -> bool:

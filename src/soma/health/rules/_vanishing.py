@@ -8,7 +8,7 @@ from soma.health._family import by_order, contains
 from soma.health._finding import Finding
 from soma.health._numbers import Unit, UnitId
 from soma.health._words import named, number, quoted, several, ticked
-from soma.health.rules._opening import is_done, opens
+from soma.health.rules._opening import is_apart, is_done, opens
 
 _OWN_LOSS = 30.0  # a container that loses so much of the gradient inside is where it is lost
 _PASSES_ON = 3.0  # and one that loses less than this passes on what it gets
@@ -29,7 +29,8 @@ EXPLANATION = Explanation(
     "been above the line. So are modules beside a way that the gradient takes to those above "
     "them, as queries and keys whose weights begin small, once four times as much has arrived "
     "as at first, beside what goes that way. What got its share until the loss was gone has done "
-    "its work.",
+    "its work. Where the output has several parts, as of an actor and a critic, a module that gets "
+    "its share of its own part's gradient, and moves as others do, is not flagged.",
     thresholds=("vanishing", "vanishing_product", "patience"),
     source="Hochreiter 1991; Bengio, Simard, Frasconi 1994; Glorot and Bengio 2010.",
     helps=(
@@ -73,7 +74,8 @@ def _is_low(facts: Facts, unit: Unit) -> bool:
         return False
     if product is not None and product >= limits.vanishing_product:
         return False
-    return not opens(facts, unit, ratio) and not is_done(facts, unit)
+    well = opens(facts, unit, ratio) or is_done(facts, unit) or is_apart(facts, unit)
+    return not well
 
 
 def _product(facts: Facts, unit: Unit) -> float | None:
