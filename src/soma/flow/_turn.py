@@ -1,17 +1,16 @@
 """`Turn`: what a node can do in its turn, each of it once in a run."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from msgspec import to_builtins
-
-from soma.core import Message, NodeId, Reply, ToolCall, ToolSpec
+from soma.core import Message, NodeId, Reply, ToolCall
 from soma.errors import InvalidInput, ModelTimeout, RunNotWritten
+from soma.flow._asked import Asked
 from soma.flow._budget import Spending
 from soma.flow._call import Call
 from soma.flow._kept import Kept, digest, keep, restore
-from soma.flow._model import Model, Options
+from soma.flow._model import Model
 from soma.flow._node import part_prefix
 from soma.flow._running import Scope
 from soma.flow._shown import shown
@@ -32,17 +31,6 @@ if TYPE_CHECKING:
 Action = Literal["read", "write", "fit", "forward", "input", "output"]
 
 _LONGEST_SHOWN = 2_000  # characters of a value, for people
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """What a model is asked: the conversation so far, of which the journal knows `known`."""
-
-    messages: Sequence[Message]
-    known: int
-    tools: tuple[ToolSpec, ...] = ()
-    schema: Mapping[str, object] | None = None
-    options: Options = field(default_factory=Options)
 
 
 class Turn:
@@ -82,7 +70,7 @@ class Turn:
         """
         running, spending = self.scope.running, self.scope.spending
         at = f"{self.at}/{part}{turn}/model"
-        request = digest(running.secrets.hide(_request(asked)))
+        request = digest(running.secrets.hide(asked.request()))
         found = running.replay.find(at, ModelLine, request, self.node)
         if found is not None:
             spending.begin_turn()
@@ -321,15 +309,3 @@ def _check_length(node: NodeId, messages: Sequence[Message]) -> None:
             f"`{node}` would say {size:,} bytes to its model; {LONGEST_LINE // 2:,} are the most "
             "at once. Put less into its prompt, such as a summary or the path of a file."
         )
-
-
-def _request(asked: Asked) -> dict[str, object]:
-    """Return what counts of a question to a model: a resumed run has to ask the same."""
-    return {
-        "messages": to_builtins(asked.messages),
-        "tools": to_builtins(asked.tools),
-        "schema": to_builtins(asked.schema),
-        "name": asked.options.name,
-        "temperature": asked.options.temperature,
-        "most_tokens": asked.options.most_tokens,
-    }
