@@ -244,4 +244,4 @@ def test_a_flow_draws_itself() -> None:
     for drawn in (str(flow), flow.to_svg(), flow.to_mermaid(), flow.to_graphviz()):
         assert "condition.yes.llm" in drawn
         assert "double" in drawn
-    assert repr(flow) == "<Flow `flow`: 2 nodes>"
+    assert repr(flow) == "<Flow `flow`: 3 nodes>"

@@ -61,7 +61,5 @@ def test_what_is_no_text_is_json(value: Any, text: str) -> None:
 
 def test_a_wrong_name_is_told_with_the_nearest() -> None:
     """The message lists what there is."""
-    with pytest.raises(
-        InvalidInput, match=r"with `input`, `left` and `right`. Did you mean `left`"
-    ):
+    with pytest.raises(InvalidInput, match=r"has `input`, `left` and `right`. Did you mean `left`"):
         Prompt("{lef}").fill({"left": 1, "right": 2})

@@ -190,8 +190,8 @@ async def later(x: int) -> None: ...
         (array, "numpy.ndarray"),
         (unknown, "name 'Nowhere' is not defined"),
         (later, "`async`"),
-        (lambda: 1, "'<lambda>'"),
-        (3, "a int came"),
+        (lambda: 1, "a lambda came"),
+        (3, "of the type `int`"),
         (Place, "Give a function"),
     ],
 )

@@ -1,5 +1,6 @@
 """The picture of a flow: what its nodes are, which ways were gone, what waits."""
 
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -50,6 +51,21 @@ def test_the_ways_are_counted(tmp_path: Path) -> None:
     assert boxes["judge"].lines == ("500 ms", "again ×2 · done ×1")  # noqa: RUF001
 
 
+def test_the_way_past_all_cases_is_named(tmp_path: Path) -> None:
+    """It has the labels that give the value on, where a run has told them."""
+
+    def past(routes: dict[str, int]) -> tuple[str, bool]:
+        note = {"which": NodeNote(routes=routes)} if routes else {}
+        edges = (*FLOW.edges, ("which", "approve"))
+        arrows = graph_diagram(replace(FLOW, edges=edges), note).arrows
+        return next((one.label, one.dashed) for one in arrows if one.target == "approve"
+                    and one.source == "which")  # fmt: skip
+
+    assert past({}) == ("otherwise", False)
+    assert past({"good": 1, "bad": 0, "else": 2}) == ("else ×2", False)  # noqa: RUF001
+    assert past({"good": 1, "bad": 0, "else": 0}) == ("else: not taken", True)
+
+
 def test_parts_are_frames(tmp_path: Path) -> None:
     """A case of a condition and the body of a loop are frames, and name their nodes shortly."""
     diagram = graph_diagram(FLOW, {})
@@ -64,11 +80,13 @@ def test_a_node_that_waits_says_so(tmp_path: Path) -> None:
     """A question without an answer stands on its node, and in the text."""
     asked = AskedLine(at="keep/ask", request="r", node="keep", question="Keep it?", start=1.0)
     view = flown(tmp_path, [asked])
+    listed = CliRunner().invoke(main, ["runs", "--plain", "--root", str(tmp_path)]).output
     box = next(box for box in graph_diagram(FLOW, notes(view)).boxes if box.key == "keep")
 
     assert "■ waits for an answer" in [badge.text for badge in box.badges]
     assert not box.dashed
     assert "keep (Computation) ← out  waits for an answer" in view.to_text()
+    assert "open_questions=1" in listed
 
 
 def test_lines_of_text_tell_turns_and_routes(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import soma
 from soma.core import Message, ToolCall
 from soma.tracking import JournalLine
 from tests.viz.flows_made import (
@@ -18,6 +19,7 @@ from tests.viz.flows_made import (
     flown,
     hostile,
     judging,
+    record_line,
     tuning,
 )
 from tests.viz.reports_made import Page, tracked
@@ -52,7 +54,7 @@ def test_it_reads_like_what_took_place(tmp_path: Path) -> None:
     assert text.startswith(
         "Conversation 3 turns tune turn 1 small-1 · 900 → 60 tokens · 1.25 s system You tune a "
         "graph. Read its health first. user Make it better than 0.9. model I train once, and look "
-        'at the health. train 500 ms { "width": 64, "lr": 0.1 } accuracy 0.61 health 500 ms DEAD: '
+        'at the health. train 500 ms {"width": 64, "lr": 0.1} accuracy 0.61 health 500 ms DEAD: '
         "layer `trunk.0` gives 0 for each row tune turn 2"
     )
     assert "delete ▲ call refused 500 ms" in text
@@ -63,7 +65,8 @@ def test_routes_people_and_problems_are_told(tmp_path: Path) -> None:
     """A route is one line, an answer follows its question, and what went wrong has words."""
     text = said(flown(tmp_path, judging()).to_html())
 
-    assert "judge → again out of again, done · 2 times so far" in text
+    again = text.index("judge → again out of again, done · 2 times so far")
+    assert text.index("judge.fix round 2") < again < text.index("judge.fix round 3")
     assert 'approve asks May the graph be kept? person {"yes":true}' in text
     for part in (
         "▲ not taken `score` is a string",
@@ -119,6 +122,18 @@ def test_turns_and_tokens_are_summed(tmp_path: Path) -> None:
     assert "tune 3 5,400 180 5.75 s train 2, health 1, delete 1 ✕ 1 error of tools" in told
     assert "judge again 2, done 1" in told
     assert "all 10 12,600 600 14.5 s 5 calls" in told
+
+
+def test_what_a_flow_logs_of_its_nodes_is_told_once(tmp_path: Path) -> None:
+    """Its turns and tokens have a table, and no curves; metrics of one's own are drawn."""
+    with soma.track_run("flow", root=tmp_path) as run:
+        record_line(run.dir, tuning())
+        run.log("tokens/tune", 900)
+        run.log("score", 0.5)
+    page = soma.RunView(run.dir).to_html()
+
+    assert "1 metric<" in page
+    assert data_of(page)["metrics"].keys() == {"tokens/tune", "score"}
 
 
 def test_the_data_holds_the_conversation(tmp_path: Path) -> None:

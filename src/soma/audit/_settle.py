@@ -168,7 +168,7 @@ class Settler:
             metrics = weights.metrics(spot.weights, whole=taken.whole)
             if at in taken.calls:
                 metrics["calls"] = float(taken.calls[at])
-            if at in taken.dark:
+            elif at in taken.dark:
                 metrics["calls_unrecorded"] = float(taken.dark[at])
                 metrics["optimized"] = float(not taken.held.isdisjoint(spot.weights))
             self._put(spot.id, step, metrics)

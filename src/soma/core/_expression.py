@@ -6,6 +6,7 @@ flattened once, by `_topology.py`, which is the next file on the path.
 
 import re
 from collections.abc import Sequence
+from inspect import isroutine
 
 from soma.errors import InvalidTarget, NotAFilter
 
@@ -179,4 +180,8 @@ def _way_in(value: object) -> str:
             "Wrap it in a `soma.Filter`: `fit` returns the fitted estimator, `forward` calls its "
             "`transform`."
         )
+    if isinstance(value, list | tuple):
+        return "Chain its parts with `>>`, or put them side by side with `|`."
+    if isroutine(value):
+        return "Call it in the `forward` of a `soma.Filter`; in a flow write `soma.flow.Tool(...)`."
     return "Subclass `soma.Filter` to use it here."

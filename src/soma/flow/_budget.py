@@ -40,6 +40,19 @@ class Budget:
                 )
 
 
+def as_budget(value: object) -> Budget | None:
+    """Return a budget, or None for no limit.
+
+    Raises:
+        InvalidInput: it is something else.
+    """
+    if value is None or isinstance(value, Budget):
+        return value
+    raise InvalidInput(
+        f"{value!r:.80} came for a budget; `Budget(turns=..., tokens=..., seconds=...)` is wanted."
+    )
+
+
 class Spending:
     """What a flow has used, counted for the flows above it too.
 

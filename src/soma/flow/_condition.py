@@ -137,8 +137,10 @@ class Decision:
 
     def __init__(self, choose: Choice, labels: list[str]) -> None:
         if not callable(choose) and not isinstance(choose, Model | LLM):
+            how = f" Write `LLM(prompt={choose!r:.80})`." if isinstance(choose, str) else ""
             raise InvalidInput(
                 f"a condition chooses by {choose!r:.80}; a function, a model or an `LLM` is wanted."
+                + how
             )
         self._choose = choose
         self._labels = labels
@@ -162,13 +164,13 @@ class Decision:
     def _of_function(self, choose: Callable[[Any], object], value: object, turn: "Turn") -> str:
         chosen = choose(value)
         label = _YES_NO[bool(chosen)] if _is_bool(chosen) else chosen
-        if label not in self._labels:
+        if not isinstance(label, str) or label not in self._labels:
             raise InvalidOutput(
                 f"the condition `{turn.node}` chose {chosen!r:.80}, which is none of its labels "
-                f"{listing(self._labels)}.{did_you_mean(str(label), self._labels)} Add a case for "
-                "it, or choose another."
+                f"{listing(self._labels)}.{did_you_mean(str(label), self._labels)} Let its "
+                "function give one of them; True stands for `yes`, False for `no`."
             )
-        return str(label)
+        return label
 
     def _of_model(self, choose: LLM | Model, value: object, turn: "Turn", part: str) -> str:
         system = None
@@ -178,19 +180,28 @@ class Decision:
         else:
             text = Prompt(_QUESTION).fill({"labels": ", ".join(self._labels), "value": value})
             manner = Manner(model=choose, temperature=None, most_tokens=None, repairs=1)
-        # Servers want an object at the root of a schema.
-        wanted = {"label": {"type": "string", "enum": self._labels}}
-        schema = Schema(
+        talk = Conversation(turn, manner, opening(system, text), part=f"{part}choose_")
+        return str(only_answer(talk, _OneOf(self._labels)))
+
+
+class _OneOf(Schema):
+    """One of some labels, in an object as servers want it, or bare where they keep to no schema."""
+
+    def __init__(self, labels: list[str]) -> None:
+        super().__init__(
             {
                 "type": "object",
-                "properties": wanted,
+                "properties": {"label": {"type": "string", "enum": labels}},
                 "required": ["label"],
                 "additionalProperties": False,
             }
         )
-        talk = Conversation(turn, manner, opening(system, text), part=f"{part}choose_")
-        answer: Any = only_answer(talk, schema)
-        return str(answer["label"])
+        self._labels = labels
+
+    def parse(self, text: str) -> str:
+        """Return the label that a text gives."""
+        bare = text.strip().strip("\"'`.")
+        return bare if bare in self._labels else str(super().parse(text)["label"])
 
 
 def _label(label: object) -> str:

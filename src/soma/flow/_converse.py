@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from soma.flow._turn import Turn
 
 _MOST_CALLS = 32  # of one reply
+_UNFIT = "Your answer does not fit what is wanted. "
+_AGAIN = " Give the whole answer again."
 _TOO_MANY = (
     f"This call was not made: a reply may have {_MOST_CALLS} calls. Make those that you still need."
 )
@@ -126,8 +128,9 @@ class Conversation:
             )
         return (
             f"the model of `{node}` gave no answer that fits, in {self.turns} "
-            f"turn{'' if self.turns == 1 else 's'}. {problem} Say in the prompt what is wanted, "
-            "or give the node more `repairs`, in a new run."
+            f"turn{'' if self.turns == 1 else 's'}. The last one: "
+            f"{problem.removeprefix(_UNFIT).removesuffix(_AGAIN)} Give the node more `repairs` and "
+            "call `flow.resume(...)`, or say in the prompt what is wanted, in a new run."
         )
 
 
@@ -177,7 +180,4 @@ def _judged(
     try:
         return None, schema.parse(reply.text)
     except SchemaMismatch as error:
-        return (
-            f"Your answer does not fit what is wanted. {error} Give the whole answer again.",
-            None,
-        )
+        return f"{_UNFIT}{error}{_AGAIN}", None

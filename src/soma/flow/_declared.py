@@ -19,7 +19,7 @@ from soma.core import (
     as_composable,
 )
 from soma.errors import InvalidInput, InvalidNodeId, NotAFilter
-from soma.flow._budget import Budget
+from soma.flow._budget import Budget, as_budget
 from soma.flow._checks import compiled
 from soma.flow._computation import Computation, is_graph
 from soma.flow._flat import flat, flow_record
@@ -36,12 +36,14 @@ class DeclaredFlow(Composable, Drawn):
         self, *, name: str = "flow", model: Model | None = None, budget: Budget | None = None
     ) -> None:
         if model is not None and not isinstance(model, Model):
+            name = repr(model) if isinstance(model, str) else "..."
             raise InvalidInput(
-                f"the model of a flow is {model!r:.80}; one such as `OpenAIModel(...)` is wanted."
+                f"the model of a flow is {model!r:.80}; an object that can be asked is wanted, "
+                f"such as `OpenAIModel({name:.80})`."
             )
         self.name = name
         self.model = model
-        self.budget = budget
+        self.budget = as_budget(budget)
         self.topology = Topology(_adopted, _enclosed)
 
     @classmethod
@@ -156,7 +158,7 @@ class DeclaredFlow(Composable, Drawn):
         return flow_record(self)
 
     def _title(self) -> str:
-        count = len(self.topology.nodes)
+        count = len(flat(self).nodes)
         return f"Flow `{self.name}`: {count} node{'' if count == 1 else 's'}"
 
 

@@ -6,7 +6,7 @@ from typing import Self
 
 from soma.core import as_composable
 from soma.errors import InvalidInput
-from soma.flow._budget import Budget
+from soma.flow._budget import Budget, as_budget
 from soma.flow._checks import compiled
 from soma.flow._declared import DeclaredFlow
 from soma.flow._model import Model
@@ -106,7 +106,7 @@ class Flow(DeclaredFlow):
         """
         return start(
             self, value, root=root, name=name, tags=tags, params=params, answers=answers,
-            budget=budget,
+            budget=as_budget(budget),
         )  # fmt: skip
 
     def resume(
@@ -123,7 +123,7 @@ class Flow(DeclaredFlow):
         A run that has completed gives its output again.
 
         Args:
-            run: its id below `root`, or its directory.
+            run: its id below `root`, its directory, or a `RunView` of it.
             answer: to the one question that is open.
             answers: to several, by the id of the node that asks or the place of the question.
             budget: in place of the one that it had.
@@ -133,4 +133,4 @@ class Flow(DeclaredFlow):
             RunBusy: it has not ended.
             JournalMismatch: this flow asks something else than the run did.
         """
-        return go_on(self, run, root=root, answer=answer, answers=answers, budget=budget)
+        return go_on(self, run, root=root, answer=answer, answers=answers, budget=as_budget(budget))

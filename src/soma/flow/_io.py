@@ -100,9 +100,15 @@ class Write(IO):
     def run(self, value: object, turn: "Turn") -> object:
         """Return `value`, written once in a run."""
         text = as_text(value)
+        path = Path(self.path).absolute()
 
         def write() -> None:
-            write_atomically(str(Path(self.path).absolute()), [text.encode()], durable=True)
+            if not path.parent.is_dir():
+                raise FileNotFoundError(
+                    f"`{self.path}` was to be written, and there is no folder `{path.parent}`. "
+                    "Make it first."
+                )
+            write_atomically(str(path), [text.encode()], durable=True)
 
         turn.value("write", [self.path, text], write, where=self.path)
         return value

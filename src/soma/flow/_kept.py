@@ -44,8 +44,8 @@ def keep(value: object, folder: Path, at: str) -> Kept:
         encoded = encode(value)
     except Unencodable as error:
         raise InvalidOutput(
-            f"`{at}` gave a value that cannot be kept: {error}. Give plain data, arrays or "
-            "tensors, or register a codec with `soma.cache.register_codec`."
+            f"`{at}` gave a value that cannot be kept: {error}. Plain data, arrays and tensors "
+            "need none."
         ) from error
     if encoded.inline is not None:
         return Kept(None, _written(folder, at, "soma.json", [encoded.inline]))

@@ -1,5 +1,6 @@
 """`LLM`: one question to a language model; `_agent.py` has a node that goes on."""
 
+from numbers import Real
 from typing import TYPE_CHECKING
 
 from soma.errors import InvalidInput
@@ -54,11 +55,21 @@ class Speaker(FlowNode):
         Prompt(self.prompt)
         self._schema: Schema | None = as_schema(self.schema)
         model = self.model
+        if isinstance(model, str) and not set(model).isdisjoint(" \n{}"):
+            raise InvalidInput(
+                f"the model of `{type(self).__name__}` is the text {model!r:.80}, which is no name "
+                "of one. Write a prompt as `prompt=...`."
+            )
         if not (model is None or isinstance(model, str | Model)):
             raise InvalidInput(
                 f"the model of `{type(self).__name__}` is {model!r:.80}; give a model, such as "
                 '`OpenAIModel("...")`, or the name of one for the model of the flow.'
             )
+        heat, most = self.temperature, self.most_tokens
+        if heat is not None and not (isinstance(heat, Real) and heat >= 0):
+            raise InvalidInput(f"`temperature` is {heat!r:.80}; a number from 0 on is wanted.")
+        if most is not None and (type(most) is not int or most < 1):
+            raise InvalidInput(f"`most_tokens` is {most!r:.80}; a number from 1 on is wanted.")
         if type(self.repairs) is not int or self.repairs < 0:
             raise InvalidInput(f"`repairs` is {self.repairs!r}; a number from 0 on is wanted.")
 

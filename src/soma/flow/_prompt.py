@@ -62,9 +62,9 @@ class Prompt:
             return _whole(value[field])
         known = [INPUT, *(map(str, value) if isinstance(value, Mapping) else ())]
         raise InvalidInput(
-            f"a prompt puts in `{field}`, and the value is a `{type(value).__name__}` with "
-            f"{listing(known)}.{did_you_mean(field, known)} Write `{{{{` for a brace that is no "
-            "field."
+            f"a prompt puts in `{field}`, and got a value of type `{type(value).__name__}`, which "
+            f"has {listing(known)}.{did_you_mean(field, known)} Write `{{{{` for a brace that is "
+            "no field."
         )
 
 

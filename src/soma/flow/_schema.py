@@ -73,7 +73,7 @@ class Schema:
         except ValueError as error:
             raise SchemaMismatch(
                 f"{shortened(text, 80)!r} is no JSON that can be read: {str(error).rstrip('.')}. "
-                "Write one value of JSON, and nothing around it."
+                f"Write one value of JSON, and nothing around it: {_shown(self.json, 400)}."
             ) from error
         return self._checked(data, value)
 

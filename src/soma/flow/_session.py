@@ -1,7 +1,7 @@
 """One run of a flow from its start to its end, and from where it ended: directory and journal."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec import ValidationError, convert
 
 from soma.core import Event, Usage
-from soma.errors import BudgetSpent, InvalidInput, JournalMismatch, Suspended, listing
+from soma.errors import BudgetSpent, InvalidInput, JournalMismatch, NoAnswer, Suspended, listing
 from soma.flow._budget import Budget, Spending
 from soma.flow._checks import compiled
 from soma.flow._flat import flow_record
@@ -21,6 +21,7 @@ from soma.flow._suspend import Suspend
 from soma.flow._turn import Turn
 from soma.flow._walk import walk
 from soma.tracking import (
+    AskedLine,
     Journal,
     Run,
     RunListener,
@@ -78,7 +79,7 @@ def start(
     """Run a flow in a new directory."""
     plan = compiled(flow, "inference")
     budget = budget or flow.budget
-    kept = {} if budget is None else {_BUDGET: asdict(budget)}
+    kept = {} if budget is None else {_BUDGET: _limits(budget)}
     run = track_run(
         flow.name if name is None else name,
         kind="flow",
@@ -167,14 +168,22 @@ def _telling(run: Run) -> Iterator[None]:
             yield
         except Suspend as asked:
             raise Suspended(
-                f"`{asked.at}` asks: {asked.question}\nAnswer with `{how}, answer=...)`.",
+                _told(Replay(read_journal(run.dir)).open_questions(), how),
                 question=asked.question,
                 at=asked.at,
             ) from None
         except BaseException as error:
-            if not isinstance(error, JournalMismatch):
+            if not isinstance(error, JournalMismatch | NoAnswer):  # which would come again
                 error.add_note(f"The run can go on where it stands: `{how})`.")
             raise
+
+
+def _told(asked: Sequence[AskedLine], how: str) -> str:
+    """Return the questions that are open, and how they are answered."""
+    given = ", ".join(f"{one.at!r}: ..." for one in asked)
+    answer = f"answers={{{given}}}" if len(asked) > 1 else "answer=..."
+    said = "".join(f"`{one.at}` asks: {one.question}\n" for one in asked)
+    return f"{said}Answer with `{how}, {answer})`."
 
 
 @contextmanager
@@ -190,6 +199,11 @@ def _folder(run: "str | os.PathLike[str]", root: "str | os.PathLike[str]") -> Pa
     text = os.fspath(run)
     below_root = runs_folder(root) / text
     return below_root if Path(text).name == text and below_root.is_dir() else Path(text)
+
+
+def _limits(budget: Budget) -> dict[str, float]:
+    """Return what a budget sets a limit to."""
+    return {name: most for name, most in asdict(budget).items() if most is not None}
 
 
 def _budget_of(record: RunRecord) -> Budget | None:
@@ -211,7 +225,7 @@ def _answers(
     if len(asked) != 1:
         places = listing(one.at for one in asked)
         told = f"{len(asked)} questions are open, at {places}" if asked else "no question is open"
-        how = ", and `answers={place: answer}` takes them" if asked else ""
+        how = ", and `answers={place: answer}` takes them" if asked else ": resume it without one"
         raise InvalidInput(f"an answer came for the run `{id}`; {told}{how}.")
     return {**(answers or {}), asked[0].at: answer}
 

@@ -85,6 +85,11 @@ class Tool(FlowNode):
         schema: Mapping[str, Any] | None = None,
         once: bool = False,
     ) -> None:
+        if name is None and getattr(target, "__name__", "") == "<lambda>":
+            raise InvalidSchema(
+                "a lambda came for a tool. Give a function with a name and types, "
+                "`def half(x: float) -> float: ...`."
+            )
         self.target = target
         self.once = once
         self.name = _name_of(target) if name is None else name
@@ -172,9 +177,11 @@ def _function_of(target: object, name: str) -> Callable[..., object]:
     if isinstance(target, Orchestrates):
         return run_of(target)
     if not callable(target) or inspect.isclass(target):
+        node = isinstance(target, FlowNode)
+        how = ", such as `Flow.somatize(...)` of this node" if node else ""
         raise InvalidSchema(
-            f"a {type(target).__name__} came for the tool `{name}`. Give a function, a graph or a "
-            "flow."
+            f"the tool `{name}` is of the type `{type(target).__name__}`. Give a function, a graph "
+            f"or a flow{how}."
         )
     if inspect.iscoroutinefunction(target):
         raise InvalidSchema(

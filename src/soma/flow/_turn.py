@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from soma.core import Message, NodeId, Reply, ToolCall
-from soma.errors import InvalidInput, ModelTimeout, RunNotWritten
+from soma.errors import InvalidInput, ModelError, ModelTimeout, RunNotWritten
 from soma.flow._asked import Asked
 from soma.flow._budget import Spending
 from soma.flow._call import Call
@@ -279,10 +279,16 @@ class Turn:
         left = spending.seconds_left()
         given = replace(asked.options, seconds=left)
         try:
-            return model.complete(tuple(asked.messages), asked.tools, asked.schema, given)
+            reply = model.complete(tuple(asked.messages), asked.tools, asked.schema, given)
         except ModelTimeout:
             spending.seconds_left()  # says whose time it was, if it was the budget's
             raise
+        if not isinstance(reply, Reply):
+            raise ModelError(
+                f"the model of `{self.node}` gave a `{type(reply).__name__}`; its `complete` has "
+                "to return a `soma.core.Reply`."
+            )
+        return reply
 
     def _restored(self, kept: Kept, at: str) -> object:
         try:

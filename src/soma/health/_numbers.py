@@ -135,7 +135,7 @@ METRICS = {
     "update_norm": "norm of the change that the step made",
     "update_ratio": "change over norm of a parameter, the median weighted by their sizes",
     "calls": "forward calls in the step",
-    "calls_unrecorded": "forward calls in the step with gradients off, as under `no_grad`",
+    "calls_unrecorded": "forward calls with gradients off, in a step that has no others",
     "optimized": "1 if an optimizer that stepped holds some of its parameters; kept beside those",
     "grads": "trainable parameters that got a gradient, as a share",
     "moved": "trainable parameters of which a bit changed in the step, as a share",

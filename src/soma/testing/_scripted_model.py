@@ -40,6 +40,8 @@ class ScriptedModel:
     """
 
     def __init__(self, replies: Iterable[Scripted]) -> None:
+        if isinstance(replies, str | Reply):
+            raise InvalidInput(f"one reply came, {replies!r:.80}; a list of them is wanted.")
         self.replies = tuple(replies)
         self.asked: list[Asked] = []
         self._lock = Lock()  # branches of a flow ask side by side

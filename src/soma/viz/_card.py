@@ -46,7 +46,7 @@ def card_html(record: RunRecord, notes: Mapping[NodeId, NodeNote]) -> str:
         id=printable(record.id),
         kind=printable(manifest.kind),
         state=standing.state,
-        error=printable(standing.error or ""),
+        error="\n".join(map(printable, (standing.error or "").splitlines())),
         tags=[printable(tag) for tag in manifest.tags[:_MOST_TAGS]],
         more_tags=max(0, len(manifest.tags) - _MOST_TAGS),
         started=moment(manifest.created_at),

@@ -83,12 +83,23 @@ def ways_in(
         for node, place in places.items()
         if node not in entered and (place.node, node) not in seen
     ]
+    cases: dict[NodeId, set[str]] = {}
+    for within in places.values():
+        if within.part:
+            cases.setdefault(within.node, set()).add(within.part)
     for source, target in (*record.edges, *inner):
         place = places.get(target)
-        if place is None or place.node != source:
-            yield Arrow(source=source, target=target)
-            continue
         taken = routes.get(source, {})
+        if place is None or place.node != source:
+            past = taken if source in cases else {}
+            rest = {label: times for label, times in past.items() if label not in cases[source]}
+            yield Arrow(
+                source=source,
+                target=target,
+                label=_ways_past(rest) if source in cases else "",
+                dashed=bool(rest) and not any(rest.values()),
+            )
+            continue
         yield Arrow(
             source=source,
             target=target,
@@ -110,6 +121,13 @@ def _way_said(part: str, taken: Mapping[str, int]) -> str:
     if times is None:
         return part
     return f"{part} {_TIMES}{times:,}" if times else f"{part}: not taken"
+
+
+def _ways_past(taken: Mapping[str, int]) -> str:
+    """Return how often the ways past all parts were gone, which give the value on."""
+    if not taken:
+        return "otherwise"
+    return routes_said(taken) or f"{', '.join(taken)}: not taken"
 
 
 def _same(places: Mapping[NodeId, Within], source: NodeId, target: NodeId) -> bool:

@@ -1,5 +1,7 @@
 """A graph as Mermaid text, for places that draw it: GitHub, GitLab, many wikis."""
 
+from dataclasses import replace
+
 from soma.core import ModuleFlow
 from soma.draw import Box, Diagram, one_line
 from soma.tracking import GraphRecord
@@ -27,7 +29,10 @@ def plain_diagram(drawn: GraphRecord | ModuleFlow) -> Diagram:
     """Return the boxes and arrows of either, without notes of a run."""
     if isinstance(drawn, ModuleFlow):
         return flow_diagram(drawn, {})
-    return graph_diagram(drawn, {})
+    diagram = graph_diagram(drawn, {})
+    # No frame says here what a node is a part of.
+    boxes = tuple(replace(box, title=box.key) for box in diagram.boxes)
+    return replace(diagram, boxes=boxes)
 
 
 def encoded(text: str, before: str) -> str:

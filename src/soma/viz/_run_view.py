@@ -66,6 +66,10 @@ class RunView:
         self._record = RunRecord(dir)
         self._health = HealthRecord(self._record, audit)
 
+    def __fspath__(self) -> str:
+        """Return where the run is, so that a view stands for it: `flow.resume(soma.runs()[0])`."""
+        return str(self._record.dir)
+
     @property
     def dir(self) -> Path:
         """Where the run is."""

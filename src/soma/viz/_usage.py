@@ -23,6 +23,7 @@ class NodeUsage:
     routes: dict[str, int]  # how often each label was chosen, also those that never were
     not_taken: int  # replies that were refused, cut off, or did not fit
     questions: int  # to people
+    open_questions: int  # those of them that nobody has answered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,11 +34,17 @@ class FlowUsage:
     usage: Usage
     seconds: float
     calls: int
+    open_questions: int
 
     def told(self) -> dict[str, str]:
-        """Return the numbers by name, for people; of tokens only where a model told of any."""
-        found = {"turns": self.turns, "tokens": self.usage.tokens, "tool calls": self.calls}
-        return {name: f"{count:,}" for name, count in found.items() if count or name != "tokens"}
+        """Return the numbers by name that are not zero, for people."""
+        found = {
+            "turns": self.turns,
+            "tokens": self.usage.tokens,
+            "tool calls": self.calls,
+            "open questions": self.open_questions,
+        }
+        return {name: f"{count:,}" for name, count in found.items() if count}
 
 
 def flow_usage(usage: Iterable[NodeUsage]) -> FlowUsage | None:
@@ -50,6 +57,7 @@ def flow_usage(usage: Iterable[NodeUsage]) -> FlowUsage | None:
         usage=sum((one.usage for one in found), Usage()),
         seconds=sum(one.seconds for one in found),
         calls=sum(sum(by.values()) for one in found for by in one.calls.values()),
+        open_questions=sum(one.open_questions for one in found),
     )
 
 
@@ -87,4 +95,5 @@ def _summed(node: NodeId, entries: list[ConversationEntry]) -> NodeUsage:
         routes=routes,
         not_taken=sum(one.outcome != "ok" for one in replies),
         questions=sum(one.kind == "question" for one in entries),
+        open_questions=sum(one.outcome == "open" for one in entries),
     )

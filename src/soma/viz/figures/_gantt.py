@@ -19,8 +19,8 @@ _INKS: dict[str, Ink] = {
     "fit": "series1",
     "forward": "series2",
     "train": "series3",
-    "model": "series1",
-    "tool": "series4",
+    "model": "series5",
+    "tool": "series6",
 }
 
 
@@ -80,7 +80,7 @@ def gantt_chart(info: GanttInfo) -> Chart:
     groups = [
         Blocks(
             name=_name(phase, cached, failed),
-            ink="bad" if failed else _INKS.get(phase, "series5"),
+            ink="bad" if failed else _INKS.get(phase, "series7"),
             style=_style(cached, failed),
             blocks=tuple(_block(bar, lanes[bar.node]) for bar in bars),
         )

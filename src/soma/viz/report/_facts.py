@@ -19,7 +19,7 @@ from soma.viz._conversation import conversation
 from soma.viz._graph_picture import NodeNote
 from soma.viz._node_timings import NodeTiming, node_timings
 from soma.viz._notes import graph_notes
-from soma.viz._usage import NodeUsage, node_usage
+from soma.viz._usage import LOGGED, NodeUsage, node_usage
 from soma.viz._when import seconds_taken
 from soma.viz.figures import GanttInfo, MetricsInfo, gantt_info
 from soma.viz.report._curves import report_curves
@@ -55,6 +55,13 @@ class Facts:
     def length(self) -> float | None:
         """Seconds from the beginning to the end, or to now; None where nobody knows."""
         return seconds_taken(self.manifest, self.standing, self.made_at)
+
+    @property
+    def drawn(self) -> MetricsInfo:
+        """The curves without those that the table of a flow's turns and tokens tells of."""
+        told = LOGGED if self.usage else ()
+        left = [one for one in self.curves.groups if one.title.partition("/")[0] not in told]
+        return self.curves._replace(groups=tuple(left))
 
 
 def facts_of(record: RunRecord, health: HealthRecord) -> Facts:

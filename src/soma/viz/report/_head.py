@@ -90,7 +90,7 @@ def tiles(facts: Facts) -> list[Tile]:
         found.append(Tile("steps", f"{steps:,}"))
         if timed < steps:
             found.append(Tile("steps timed", f"{timed:,}"))
-    logged = sum(curve.logged for group in facts.curves.groups for curve in group.curves)
+    logged = sum(curve.logged for group in facts.drawn.groups for curve in group.curves)
     if logged:
         found.append(Tile("points logged", f"{logged:,}"))
     return found

@@ -17,6 +17,7 @@ from soma.viz.report._told import Told
 
 _SHOWN = 900  # characters of a text that stand there unasked
 _SHOWN_LINES = 16
+_LINE = 72  # characters of arguments that need no indent
 _TAB = 4
 _WHO = {"reply": "model", "question": "asks", "call": "tool"}
 _SAID = {
@@ -99,9 +100,16 @@ def _turns(facts: Facts) -> Iterator[Turn]:
 
 def _which(entry: ConversationEntry, *, has_turns: bool) -> str:
     """Return which turn an entry is of; in a loop, also of which round."""
-    steps, known = entry.at.split("/")[:-2], entry.node.split(".")
-    rounds = [f"round {step}" for step in steps if step.isdecimal() and step not in known]
+    rounds = [f"round {step}" for step in _rounds(entry)]
     return " · ".join([*rounds, *([f"turn {entry.turn}"] if has_turns else [])])
+
+
+def _rounds(entry: ConversationEntry) -> list[str]:
+    """Return the rounds of the loops around a node, the outermost first."""
+    steps, known = entry.at.split("/")[:-2], entry.node.split(".")
+    inside = len(known) - 1
+    own = next((at for at, step in enumerate(steps) if at >= inside and step == known[-1]), None)
+    return [step for step in steps[:own] if step.isdecimal() and step not in known]
 
 
 def _gap(facts: Facts, entries: list[ConversationEntry], number: int) -> str:
@@ -132,7 +140,8 @@ def _continues(turn: list[ConversationEntry], entry: ConversationEntry) -> bool:
         return entry.at == turn[-1].at
     if turn[0].turn is None:
         return entry.kind == "answer"
-    return entry.kind != "value" and entry.turn in (None, turn[0].turn)
+    same = entry.turn in (None, turn[0].turn) and _rounds(entry) == _rounds(turn[0])
+    return entry.kind != "value" and same
 
 
 def _items(entries: list[ConversationEntry], routes: Counter[tuple[NodeId, str]]) -> Iterator[Item]:
@@ -185,15 +194,18 @@ def _call(call: ToolCall, answer: ConversationEntry | None) -> Call:
 
 
 def _indented(arguments: str) -> str:
-    """Return JSON with an indent, as it was written otherwise; a text that is none as it is.
+    """Return JSON in one line or with an indent, as it was written otherwise; other text as it is.
 
     No arguments are no text.
     """
     try:
+        short = json.format(arguments.encode(), indent=0).decode()
         indented = json.format(arguments.encode(), indent=2).decode()
     except (ValueError, RecursionError):
         return arguments
-    return "" if indented == "{}" else indented
+    if len(short) > _LINE:
+        return indented
+    return "" if short == "{}" else short
 
 
 def _side(reply: ConversationEntry) -> str:

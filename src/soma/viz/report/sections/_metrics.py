@@ -29,7 +29,7 @@ class Row(NamedTuple):
 
 def metrics_section(facts: Facts) -> Section | None:
     """Return curves and numbers; None where nothing was logged."""
-    groups = facts.curves.groups
+    groups = facts.drawn.groups
     if not groups:
         return None
     curves = [curve for group in groups for curve in group.curves]
@@ -52,7 +52,7 @@ def metrics_section(facts: Facts) -> Section | None:
 
 def drawn_metrics(facts: Facts) -> Chart:
     """Return the chart of the metrics that are drawn: all, or the first of very many."""
-    return metrics_chart(facts.curves._replace(groups=facts.curves.groups[:_MOST]))
+    return metrics_chart(facts.drawn._replace(groups=facts.drawn.groups[:_MOST]))
 
 
 def metrics_charts(facts: Facts) -> dict[str, Chart]:
