@@ -182,6 +182,17 @@ def trickling(head: bytes, *, kind: str = "application/json") -> Answer:
     return answer
 
 
+def flooding(status: int) -> Answer:
+    """Answer with more and more bytes, without an end."""
+
+    def answer(handler: Handler) -> None:
+        handler.begin(status, "application/json", {})
+        while not handler.chat.stopped.is_set():
+            handler.wfile.write(b"x" * 1_000_000)
+
+    return answer
+
+
 def trickling_head(handler: Handler) -> None:
     """Answer header after header, without an end."""
     handler.wfile.write(b"HTTP/1.1 200 OK\r\n")

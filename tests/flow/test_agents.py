@@ -152,7 +152,7 @@ def test_a_long_prompt_is_whole_and_a_longer_one_refused(tmp_path: Path) -> None
     flow = Flow.somatize(LLM(), model=model)
 
     assert flow.run("x" * 300_000, root=tmp_path).output == "300000"
-    with pytest.raises(InvalidInput, match="would say 600,000 bytes"):
+    with pytest.raises(InvalidInput, match="would say 600,002 bytes"):
         flow.run("x" * 600_000, root=tmp_path)
     assert len(model.asked) == 1
 

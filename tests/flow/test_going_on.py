@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import soma
-from soma import Flow, Graph, RunView
+from soma import Filter, Flow, Graph, RunView
 from soma.core import Usage
 from soma.errors import (
     BudgetSpent,
@@ -172,6 +172,23 @@ def test_the_answer_to_a_raised_question_is_what_the_tool_gives(tmp_path: Path) 
     assert calls == ["it"]
 
 
+def test_a_tool_that_catches_all_does_not_swallow_a_question(tmp_path: Path) -> None:
+    """The run stops for it, as it would without the tool's `except`."""
+
+    def greedy(text: str) -> str:
+        """Catch everything."""
+        try:
+            return str(ask("Really?"))
+        except BaseException:
+            return "caught"
+
+    flow = Flow.somatize(Tool(greedy))
+    with pytest.raises(Suspended, match="Really"):
+        flow.run("x", root=tmp_path)
+
+    assert flow.resume(only_run(tmp_path), answer="yes").output == "yes"
+
+
 def test_asking_outside_of_a_flow_is_refused() -> None:
     """`ask` says where it works."""
     with pytest.raises(InvalidInput, match="outside of a flow"):
@@ -187,6 +204,39 @@ def test_a_changed_flow_is_another_run(tmp_path: Path) -> None:
 
     with pytest.raises(JournalMismatch, match=r"node `llm` does not go on .* another run"):
         changed.resume(only_run(tmp_path), answer="yes")
+
+
+def test_a_node_of_another_name_does_nothing_again(tmp_path: Path) -> None:
+    """A flow that lacks a node which has acted does not go on, and calls nobody."""
+    calls: list[str] = []
+
+    def pay(amount: int) -> int:
+        """Pay."""
+        calls.append("paid")
+        return amount
+
+    def flow_of(name: str) -> Flow:
+        inner = Flow.somatize(Tool(pay, name=name), name="inner")
+        return Flow.somatize(inner >> IO.ask())
+
+    with pytest.raises(Suspended):
+        flow_of("pay").run(5, root=tmp_path)
+
+    with pytest.raises(JournalMismatch, match=r"has no such node\. Did you mean `inner\.pays`"):
+        flow_of("pays").resume(only_run(tmp_path), answer="yes")
+    assert flow_of("pay").resume(only_run(tmp_path), answer="yes").output == "yes"
+    assert calls == ["paid"]
+
+
+def test_a_run_of_something_else_is_left_alone(tmp_path: Path) -> None:
+    """A flow does not take up the run of a training."""
+    with pytest.raises(RuntimeError), soma.track_run("train", root=tmp_path):
+        raise RuntimeError
+    before = (only_run(tmp_path) / "status.json").read_bytes()
+
+    with pytest.raises(InvalidInput, match="no run of a flow"):
+        Flow.somatize(IO.ask()).resume(only_run(tmp_path))
+    assert (only_run(tmp_path) / "status.json").read_bytes() == before
 
 
 def test_a_longer_flow_does_not_go_on_with_a_completed_run(tmp_path: Path) -> None:
@@ -292,6 +342,17 @@ def test_a_budget_of_tokens_counts_all_that_were_used(tmp_path: Path) -> None:
     assert (result.output, result.usage) == ("done", Usage(output_tokens=120))
 
 
+def test_a_budget_of_tokens_holds_for_a_model_that_tells_none(tmp_path: Path) -> None:
+    """Then what is said is counted, and in a run that goes on it is the same."""
+    flow = Flow.somatize(LLM() >> LLM(), model=ScriptedModel(["x" * 400] * 2))
+    with pytest.raises(BudgetSpent, match="has used 300 of its 150 tokens"):
+        flow.run("", root=tmp_path, budget=Budget(tokens=150))
+
+    with pytest.raises(BudgetSpent, match="has used 300 of its 299 tokens"):
+        flow.resume(only_run(tmp_path), budget=Budget(tokens=299))
+    assert flow.resume(only_run(tmp_path), budget=Budget(tokens=300)).usage == Usage()
+
+
 def len_of(text: str) -> int:
     """Return the length."""
     return len(text)
@@ -329,3 +390,28 @@ def test_a_budget_is_of_positive_numbers(wrong: Any) -> None:
     """Anything else is refused."""
     with pytest.raises(InvalidInput, match="a number above 0"):
         Budget(**wrong)
+
+
+class Scale(Filter):
+    """Multiplies."""
+
+    def __init__(self, by: float) -> None:
+        self.by = by
+
+    def forward(self, x: Any, state: object) -> Any:
+        """Return the product."""
+        return [one * self.by for one in x]
+
+
+def test_a_graph_with_other_parameters_is_another_graph(tmp_path: Path) -> None:
+    """What a graph computed is not taken for what another one would compute."""
+
+    def flow_of(by: float) -> Flow:
+        return Flow.somatize(Graph.somatize(Scale(by), cache=None) >> IO.ask())
+
+    with pytest.raises(Suspended):
+        flow_of(2.0).run([1.0], root=tmp_path)
+
+    with pytest.raises(JournalMismatch, match="something else was asked"):
+        flow_of(3.0).resume(only_run(tmp_path), answer="yes")
+    assert flow_of(2.0).resume(only_run(tmp_path), answer="yes").output == "yes"

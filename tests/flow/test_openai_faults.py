@@ -1,6 +1,7 @@
 """Every way in which a server fails, met by the real client over a real connection."""
 
 import asyncio
+import gzip
 import os
 import signal
 import socket
@@ -24,6 +25,7 @@ from tests.flow.server import (
     completion,
     cut,
     failing,
+    flooding,
     silent,
     streamed,
     trickling,
@@ -225,6 +227,35 @@ try:
 except KeyboardInterrupt:
     print("interrupted")
 """
+
+
+@pytest.mark.parametrize("status", [200, 400])
+def test_an_endless_answer_is_left(server: ChatServer, status: int) -> None:
+    """No server fills the memory, with an error neither; it is not asked again."""
+    server.answers = [flooding(status)]
+
+    with pytest.raises(ModelError, match="has more than 67,108,864 bytes"):
+        model(server).complete(HELLO)
+
+
+def test_a_packed_answer_is_not_unpacked(server: ChatServer) -> None:
+    """A few bytes do not become many: an answer is asked for as it is."""
+    packed = gzip.compress(b"a" * 1_000_000)
+    server.answers = [whole(packed, status=400, **{"Content-Encoding": "gzip"})]
+
+    with pytest.raises(ModelError, match="is packed as 'gzip', and is not read"):
+        model(server).complete(HELLO)
+    assert server.asked[0].headers["Accept-Encoding"] == "identity"
+
+
+def test_usage_is_a_number_that_a_journal_holds(server: ChatServer) -> None:
+    """What no reader of JSON takes counts as the largest number that each takes."""
+    said = completion("Hi.") | {"usage": {"prompt_tokens": 10**30, "completion_tokens": 1e300}}
+    server.answers = [whole(said)]
+
+    usage = model(server).complete(HELLO).usage
+
+    assert (usage.input_tokens, usage.output_tokens) == (2**53, 2**53)
 
 
 def test_ctrl_c_leaves_a_call_at_once(server: ChatServer) -> None:

@@ -1,15 +1,16 @@
 """What nobody may read is in no file of a run, wherever it came from."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from soma import Flow
+from soma import Filter, Flow, Graph
 from soma.core import Reply
-from soma.errors import InvalidInput, SomaError, Suspended
-from soma.flow import IO, LLM, Agent, Condition, OpenAIModel, Tool
+from soma.errors import InvalidInput, InvalidOutput, SomaError, Suspended
+from soma.flow import IO, LLM, Agent, Computation, Condition, OpenAIModel, Tool
 from soma.testing import ScriptedModel
 from tests.flow.talking import NoModel, calling, only_run, told
 
@@ -86,6 +87,70 @@ def test_an_error_hides_it_too(tmp_path: Path) -> None:
     assert files_with(SECRET, tmp_path) == []
 
 
+@dataclass
+class Account:
+    """A value of a class, which is not looked through."""
+
+    password: str
+
+
+def test_a_secret_in_an_object_is_refused(tmp_path: Path) -> None:
+    """Where it cannot be hidden, the value is not kept."""
+
+    def account(name: str) -> Any:
+        """Give the secret away."""
+        return Account(SECRET)
+
+    with pytest.raises(InvalidOutput, match="a `Account` with a secret in it"):
+        Flow.somatize(Tool(account), secrets=[SECRET]).run("x", root=tmp_path)
+
+    assert files_with(SECRET, tmp_path) == []
+
+
+class Remote(Filter):
+    """Holds a key."""
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+
+    def fit(self, x: Any, y: object = None) -> object:
+        """Learn nothing."""
+        return 0.0
+
+    def forward(self, x: object, state: object) -> object:
+        """Return what comes."""
+        return x
+
+
+def test_a_fitted_graph_that_holds_a_secret_is_refused(tmp_path: Path) -> None:
+    """Its bundle would tell the parameters of its filters."""
+    graph = Graph.somatize(Remote(SECRET), cache=None)
+    flow = Flow.somatize(Computation(graph, mode="fit"), secrets=[SECRET])
+
+    with pytest.raises(InvalidOutput, match="a secret stands in it"):
+        flow.run({"x": [1]}, root=tmp_path)
+
+    assert files_with(SECRET, tmp_path) == []
+
+
+@pytest.mark.parametrize(("most", "fails"), [(2_000, True), (20_000, False)])
+def test_a_secret_is_hidden_before_a_text_is_cut(tmp_path: Path, most: int, *, fails: bool) -> None:
+    """Neither file nor model get its beginning where the text of a tool is too long."""
+    text = "x" * (most - 25) + SECRET
+
+    def leak() -> Any:
+        """Give the secret away."""
+        if fails:
+            raise ValueError(text)
+        return Account(text)
+
+    model = ScriptedModel([calling(("leak", {})), told])
+    output = Flow.somatize(Agent(model, tools=[leak]), secrets=[SECRET]).run(root=tmp_path).output
+
+    assert "hunter" not in str(output)
+    assert files_with(SECRET[:4], tmp_path) == []
+
+
 def test_keys_of_the_environment_are_secrets(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -96,6 +161,16 @@ def test_keys_of_the_environment_are_secrets(
 
     assert flow.run("x", root=tmp_path).output == "*** yes"
     assert files_with("abc-12345678", tmp_path) == []
+
+
+def test_a_password_in_an_address_is_a_secret(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the variable is called that holds the address."""
+    monkeypatch.setenv("DATABASE_URL", "postgres://me:opensesame@localhost/db")
+    flow = Flow.somatize(LLM(), model=ScriptedModel(["opensesame at localhost"]))
+
+    assert flow.run("x", root=tmp_path).output == "*** at localhost"
 
 
 def test_the_key_of_a_model_is_a_secret(tmp_path: Path) -> None:

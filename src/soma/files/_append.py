@@ -9,7 +9,13 @@ import threading
 from types import TracebackType
 from typing import Self
 
-_GROW = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
+_GROW = (
+    os.O_RDWR
+    | os.O_CREAT
+    | os.O_APPEND
+    | getattr(os, "O_BINARY", 0)
+    | getattr(os, "O_NOFOLLOW", 0)  # a run from elsewhere may hold a link to a file of the user
+)
 
 
 class Appender:

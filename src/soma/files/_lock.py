@@ -11,6 +11,10 @@ else:
     import fcntl
 
 
+# No link is followed: the folder of the lock may come from elsewhere.
+_OPEN = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+
+
 @contextmanager
 def locked(path: str) -> Iterator[bool]:
     """Try to hold a lock inside, and say whether it was had; nobody waits.
@@ -18,7 +22,7 @@ def locked(path: str) -> Iterator[bool]:
     Args:
         path: of a file that is there for this alone, and made where it is missing.
     """
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    descriptor = os.open(path, _OPEN, 0o600)
     try:
         yield _lock(descriptor)
     finally:

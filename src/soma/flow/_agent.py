@@ -14,6 +14,7 @@ from soma.flow._model import Model
 from soma.flow._pool import Pool
 from soma.flow._prompt import Prompt
 from soma.flow._running import Stopped
+from soma.flow._shown import together
 from soma.flow._suspend import Suspend
 from soma.flow._tool import Tool
 
@@ -132,7 +133,9 @@ class Agent(Speaker):
         def made(index: int, call: ToolCall) -> str:
             if turn.scope.is_stopped():
                 raise Stopped
-            return turn.call_tool(tools.get(call.name), call, turn=number, number=index)
+            return turn.call_tool(
+                tools.get(call.name), call, turn=number, number=index, cut=reply.stop == "length"
+            )
 
         if len(calls) == 1:
             return [made(1, calls[0])]
@@ -142,4 +145,4 @@ class Agent(Speaker):
             for flight in flights:
                 with suppress(Suspend):  # one that waits for a person lets the others go on
                     flight.result()
-        return [flight.result() for flight in flights] + too_many(rest)
+        return together([flight.result() for flight in flights]) + too_many(rest)

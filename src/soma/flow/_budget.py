@@ -1,11 +1,14 @@
 """`Budget`: how much a flow may use; `Spending` counts it while a flow runs."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import ceil
 
-from soma.core import Usage
+from soma.core import Message, Reply, Usage
 from soma.errors import BudgetSpent, InvalidInput
+
+_BYTES_OF_TOKEN = 4  # of English, about; of what a model has heard before nothing is counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,7 +21,7 @@ class Budget:
     Args:
         turns: calls of models.
         tokens: of all that models read and wrote. The reply that exceeds it is kept, and is the
-            last.
+            last. Of a model that tells none, a token is counted for each four bytes.
         seconds: of work, without the time in which nobody ran the flow.
 
     Raises:
@@ -71,7 +74,8 @@ class Spending:
     ) -> None:
         self.budget = budget or Budget()
         self.turns = 0
-        self.usage = Usage()
+        self.usage = Usage()  # as models tell it
+        self._tokens = 0
         self._name = name
         self._clock = clock
         self._above = above
@@ -93,18 +97,19 @@ class Spending:
         if self._above is not None:
             self._above.begin_turn()
 
-    def add(self, usage: Usage) -> None:
-        """Count the tokens of a reply.
+    def add(self, said: Sequence[Message], reply: Reply) -> None:
+        """Count the tokens of a reply, and of what was said before it where it tells none.
 
         Raises:
             BudgetSpent: they were too many.
         """
         with self._lock:
-            self.usage += usage
-        if self.budget.tokens is not None and self.usage.tokens > self.budget.tokens:
-            raise self._spent("tokens", f"{self.budget.tokens:,}", f"{self.usage.tokens:,}")
+            self.usage += reply.usage
+            self._tokens += _tokens(said, reply)
+        if self.budget.tokens is not None and self._tokens > self.budget.tokens:
+            raise self._spent("tokens", f"{self.budget.tokens:,}", f"{self._tokens:,}")
         if self._above is not None:
-            self._above.add(usage)
+            self._above.add(said, reply)
 
     def recall(self, seconds: float) -> None:
         """Count the time of a recorded effect."""
@@ -143,3 +148,10 @@ class Spending:
         return BudgetSpent(
             f"the flow `{self._name}` has used {used} of its {most} {what}, and wants more. {how}"
         )
+
+
+def _tokens(said: Sequence[Message], reply: Reply) -> int:
+    if reply.usage.tokens > 0:
+        return reply.usage.tokens
+    texts = [*(one.text for one in said), reply.text, *(call.arguments for call in reply.calls)]
+    return ceil(sum(len(text.encode("utf-8", "replace")) for text in texts) / _BYTES_OF_TOKEN)

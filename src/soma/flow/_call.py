@@ -1,6 +1,7 @@
 """One call of a tool: made once, or told as unknown; a person may be asked on the way."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Literal, TypeVar, cast
 
@@ -29,6 +30,7 @@ _UNKNOWN = (
     "It is not known whether this call took effect: the program ended while it was made. It was "
     "not made again. Find out before you go on."
 )
+_CUT = "It was not called: your reply was cut off before its arguments. Call it again."
 
 
 class Call:
@@ -59,35 +61,38 @@ class Call:
         if found is not None:
             spending = self._turn.scope.spending
             spending.recall(found.seconds)
-            for usage in self._running.replay.replies(self.at):  # of a flow that was called
+            for line in self._running.replay.replies(self.at):  # of a flow that was called
                 spending.begin_turn()
-                spending.add(usage)
+                spending.add(line.messages, line.reply)
         return found
 
-    def made(self, tool: Tool | None) -> tuple[Told, str]:
+    def made(self, tool: Tool | None, *, cut: bool) -> tuple[Told, str]:
         """Make the call; return how it ended, and what the model is told. An exception is told.
 
         Args:
             tool: None where there is none of that name.
+            cut: the reply that wants it was cut off, so that no arguments may not mean none.
         """
         if tool is None:
             return "refused", (
                 f"There is no tool `{self._call.name}`. Call one of those that you were told of."
             )
+        if cut and not self._arguments.strip():
+            return "refused", _CUT
         if tool.once and self._running.replay.is_lost(self.at):
             return "unknown", _UNKNOWN
         answer = self._answer_of_suspend()
         if answer is not None:
             return "ok", shown(answer[0])
-        flow = tool.target
+        flow, hidden = tool.target, self._running.secrets.text
         if isinstance(flow, Orchestrates):
-            observation = tool.call(
-                self._arguments, lambda input: self._inside(flow, tool.name, input)
-            )
+            inside = partial(self._inside, flow, tool.name)
+            observation = tool.call(self._arguments, inside, hidden)
         else:
             try:
-                function = self._hiding(tool.function)
-                observation = self._performed(tool, lambda: tool.call(self._arguments, function))
+                observation = self._performed(
+                    tool, lambda: tool.call(self._arguments, hidden=hidden)
+                )
             except Suspend as suspended:
                 return "ok", shown(self._answered(suspended))
         if self._failure is not None:
@@ -117,15 +122,14 @@ class Call:
             turn=self._number,
             call=self._call,
             outcome=outcome,
-            observation=self._running.secrets.text(observation),
+            observation=observation,
             start=self._start,
             seconds=self._running.seconds() - self._start,
             value=kept.value,
             blob=kept.blob,
         )
         self._turn.mark()
-        self._running.write(line)
-        return line
+        return self._running.write(line)
 
     def _inside(self, flow: Orchestrates, name: str, input: object) -> object:
         at = self.at.removeprefix(f"{self._turn.at}/")
@@ -145,7 +149,7 @@ class Call:
                 found = self._turn.ask(question, at=at)
                 if known is None and tool.once:  # the call has not stopped, and may be lost yet
                     self._running.write(BegunLine(at=self.at, node=self._turn.node))
-            except Exception as error:
+            except BaseException as error:
                 self._failure = error  # also where the tool catches it
                 raise
             return found
@@ -155,11 +159,10 @@ class Call:
             if tool.once:
                 self._running.write(BegunLine(at=self.at, node=self._turn.node))
             with asking(answer):
-                return function()
-
-    def _hiding(self, function: Callable[..., object]) -> Callable[..., object]:
-        """Return a function whose result is without secrets, before it is shortened."""
-        return lambda **arguments: self._running.secrets.hide(function(**arguments))
+                found = function()
+        if self._failure is not None:
+            raise self._failure
+        return found
 
     def _answer_of_suspend(self) -> tuple[object] | None:
         """Return the answer to a `Suspend` that the tool raised before."""

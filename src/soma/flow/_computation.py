@@ -3,11 +3,15 @@
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+from zipfile import ZipFile
 
+from soma.cache import Unfingerprintable, identity
 from soma.core import Filter, NodeId, Topology, has_module
-from soma.errors import InvalidInput
+from soma.errors import InvalidInput, InvalidOutput, RunNotWritten
+from soma.files import below
 from soma.flow._kept import file_for
 from soma.flow._node import FlowNode
+from soma.tracking import Secrets
 
 if TYPE_CHECKING:
     from soma.flow._turn import Turn
@@ -102,13 +106,14 @@ class Computation(FlowNode):
             self.graph.fit(x, y, **self.options)
             name = file_for(folder, f"{turn.at}/fit", "soma")
             self.graph.save(str(folder / name))
+            _check_secrets(folder / name, turn.scope.running.secrets)
             computed = True
             return {"bundle": name, **_told(self.graph)}
 
         kept = dict(turn.value("fit", request, fit))
         bundle = kept.pop("bundle")
         if not computed:
-            _take_back(self.graph, folder / bundle, x)
+            _take_back(self.graph, folder, bundle, x)
         return kept
 
 
@@ -117,10 +122,18 @@ def is_graph(value: object) -> bool:
     return isinstance(value, Computing) and not isinstance(value, Filter)
 
 
-def _take_back(graph: Any, bundle: Path, x: Any) -> None:
+def _take_back(graph: Any, folder: Path, bundle: str, x: Any) -> None:
     """Give a graph what a file says that it has learned; modules are built by the data first."""
     classes = [type(filter) for _, filter in graph.filters()]
-    learned = type(graph).load(str(bundle), classes=classes, cache=None).state()
+    try:
+        path = below(folder, bundle)
+        learned = type(graph).load(str(path), classes=classes, cache=None).state()
+    except (OSError, ValueError) as error:
+        told = str(error).rstrip(".")
+        raise RunNotWritten(
+            f"what `{graph.name}` has learned cannot be read from `{bundle}`: {told}. The run "
+            "cannot go on; start another one."
+        ) from error
     modules = {id for id, filter in graph.filters() if has_module(filter)}
     for id in learned.keys() - modules:
         graph.set_node_state(id, learned[id])
@@ -128,6 +141,19 @@ def _take_back(graph: Any, bundle: Path, x: Any) -> None:
         graph.materialize(x[:2] if hasattr(x, "shape") else x)
         graph.load_state(learned)
         graph.freeze()
+
+
+def _check_secrets(bundle: Path, secrets: Secrets) -> None:
+    """Keep no bundle that tells a secret in words; its tensors are not looked through."""
+    with ZipFile(bundle) as members:
+        told = secrets.stand_in(members.read("manifest.json"))
+    if told:
+        bundle.unlink()
+        raise InvalidOutput(
+            "the graph was fitted, and what it holds cannot be kept: a secret stands in it, among "
+            "the parameters of a filter or in what one has learned. Let the filter read it where "
+            "it is used, such as from a variable of the environment."
+        )
 
 
 def _data(value: object) -> tuple[object, object]:
@@ -153,5 +179,16 @@ def _told(graph: Computing) -> dict[str, object]:
 
 
 def _shape(graph: Computing) -> list[object]:
-    nodes = [[id, type(filter).__name__] for id, filter in graph.filters()]
+    nodes = [[id, type(filter).__name__, _parameters(filter)] for id, filter in graph.filters()]
     return [graph.name, nodes, [list(link) for link in graph.topology.links]]
+
+
+def _parameters(filter: Filter) -> dict[str, str] | None:
+    """Return digests of what a filter was made with; None where it holds what has none.
+
+    Its code is not part of it: who mends an error in it goes on with the run that found it.
+    """
+    try:
+        return {name: digest for name, (digest, _) in identity(filter).config.items()}
+    except Unfingerprintable:
+        return None

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from soma.draw import printable
 from soma.errors import InvalidInput, InvalidOutput, did_you_mean, listing
 from soma.flow._converse import Conversation, Manner, only_answer, opening
 from soma.flow._declared import DeclaredFlow
@@ -207,11 +208,16 @@ class _OneOf(Schema):
 def _label(label: object) -> str:
     if isinstance(label, bool):
         return _YES_NO[label]
-    if isinstance(label, str) and label and not set(label) & set("/[]."):
+    if (
+        isinstance(label, str)
+        and label
+        and not set(label) & set("/[].")
+        and printable(label) == label
+    ):
         return label
     raise InvalidInput(
-        f"a case of a condition has the label {label!r:.80}; a text without `/`, `.` and brackets "
-        "is wanted."
+        f"a case of a condition has the label {label!r:.80}; a text without `/`, `.`, brackets "
+        "and control characters is wanted."
     )
 
 

@@ -9,6 +9,7 @@ from soma.errors import NoAnswer, SchemaMismatch
 from soma.flow._asked import Asked
 from soma.flow._model import Options
 from soma.flow._schema import Schema
+from soma.flow._shown import sendable
 
 if TYPE_CHECKING:
     from soma.flow._turn import Turn
@@ -159,7 +160,7 @@ def as_schema(schema: object) -> Schema | None:
 
 def opening(system: str | None, text: str) -> list[Message]:
     """Return the first messages of a conversation."""
-    first = [Message(role="system", text=system)] if system else []
+    first = [Message(role="system", text=sendable(system))] if system else []
     return [*first, Message(role="user", text=text)]
 
 

@@ -33,7 +33,8 @@ class Flow(DeclaredFlow):
         model: that is asked by the nodes that have none.
         budget: of each run; of a flow in another one, of each time that it runs.
         secrets: texts that no file of a run may hold, beside the keys of models and the values of
-            variables of the environment that are named like a key, token, secret or password.
+            variables of the environment that are named like a key, token, secret or password, and
+            the passwords in addresses there.
         side_by_side: the most models and tools at work at once.
     """
 

@@ -8,6 +8,7 @@ from soma._extras import require
 from soma.core import Reply
 from soma.errors import ModelError
 from soma.files import parse_json
+from soma.flow._openai_bound import bounded_client
 from soma.flow._openai_errors import Server
 from soma.flow._openai_reply import Heard
 
@@ -63,6 +64,7 @@ class ServerCall:
             api_key=self._key,
             base_url=self._server.address,
             max_retries=self._tries - 1,
+            http_client=bounded_client(self._openai, self._server),
             **given,
         ) as client:
             raw = await client.chat.completions.with_raw_response.create(**self._request)

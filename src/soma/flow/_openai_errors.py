@@ -10,6 +10,7 @@ from soma.draw import one_line, shortened
 from soma.errors import ModelError, ModelTimeout, ModelUnavailable
 
 _BROKEN = {"ReadError", "RemoteProtocolError", "EndOfStream", "WriteError"}
+_LONGEST = 20_000  # characters of an answer that are looked at
 _WIRE = {"anyio", "httpcore", "httpcore2", "httpx", "httpx2", "ssl"}
 
 
@@ -33,8 +34,15 @@ class Server:
         text = came.decode("utf-8", "replace") if isinstance(came, bytes) else came
         return ModelError(
             f"{self.place} answered {self.clean(text, 120)!r}, which is no chat completion: "
-            f"{self.clean(str(reason))}. See whether `base_url` is that of an API compatible with "
-            "OpenAI's; it often ends in `/v1`."
+            f"{self.clean(str(reason).rstrip('.'))}. See whether `base_url` is that of an API "
+            "compatible with OpenAI's; it often ends in `/v1`."
+        )
+
+    def unreadable(self, what: str) -> ModelError:
+        """Return the error of an answer that is not read."""
+        return ModelError(
+            f"an answer of {self.place} {what}, and is not read. See whether `base_url` is right, "
+            "and what stands before the server."
         )
 
     def cut(self) -> ModelUnavailable:
@@ -101,7 +109,7 @@ class Server:
         """Return a text on one line, shortened, and without secrets."""
         for secret in self.secrets:
             text = text.replace(secret, "***")
-        return shortened(one_line(text), most)
+        return shortened(one_line(text[:_LONGEST]), most)
 
     def _unreachable(self, cause: BaseException, tries: str) -> ModelUnavailable:
         return ModelUnavailable(

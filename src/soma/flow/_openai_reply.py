@@ -10,6 +10,7 @@ from typing import Any
 
 from soma.core import Reply, Stop, ToolCall, Usage
 
+_MOST_TOKENS = 2**53  # the largest whole number that every reader of JSON has exactly
 _FILTERED = "The server's content filter has stopped the reply."
 
 
@@ -104,7 +105,7 @@ def _usage(said: dict[str, Any]) -> Usage:
 
 
 def _count(value: object) -> int:
-    return int(value) if isinstance(value, int | float) and value > 0 else 0
+    return int(min(value, _MOST_TOKENS)) if isinstance(value, int | float) and value > 0 else 0
 
 
 def _text(content: object) -> str:

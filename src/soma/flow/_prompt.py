@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from string import Formatter
 
 from soma.errors import InvalidInput, did_you_mean, listing
-from soma.flow._shown import as_text
+from soma.flow._shown import as_text, sendable
 
 INPUT = "input"
 
@@ -50,24 +50,20 @@ class Prompt:
         Raises:
             InvalidInput: a field names nothing.
         """
-        return "".join(
+        filled = "".join(
             literal if field is None else literal + self._part(field, value)
             for literal, field in self._pieces
         )
+        return sendable(filled)
 
     def _part(self, field: str, value: object) -> str:
         if field == INPUT:
-            return _whole(value)
+            return as_text(value)
         if isinstance(value, Mapping) and field in value:
-            return _whole(value[field])
+            return as_text(value[field])
         known = [INPUT, *(map(str, value) if isinstance(value, Mapping) else ())]
         raise InvalidInput(
             f"a prompt puts in `{field}`, and got a value of type `{type(value).__name__}`, which "
             f"has {listing(known)}.{did_you_mean(field, known)} Write `{{{{` for a brace that is "
             "no field."
         )
-
-
-def _whole(value: object) -> str:
-    """Return a value as a text that can be sent, without half characters."""
-    return as_text(value).encode("utf-8", "replace").decode()

@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from typing import TypeVar
 
-from soma.core import Usage
 from soma.errors import JournalMismatch
 from soma.tracking import (
     AnsweredLine,
@@ -32,6 +31,7 @@ class Replay:
         self._lost: set[str] = set()
         self.seconds = 0.0  # at which the last one ended
         self.resumed = False
+        self.nodes: dict[str, None] = {}  # that have done something, the first first
         for line in lines:
             self.resumed = True
             self._take(line)
@@ -51,10 +51,10 @@ class Replay:
             raise _mismatch(node, at, "something else was asked then")
         return found
 
-    def replies(self, at: str) -> list[Usage]:
-        """Return what the replies cost that were given within a place."""
+    def replies(self, at: str) -> list[ModelLine]:
+        """Return the replies that were given within a place."""
         return [
-            line.reply.usage
+            line
             for place, line in self._effects.items()
             if isinstance(line, ModelLine) and place.startswith(f"{at}/")
         ]
@@ -87,6 +87,7 @@ class Replay:
         return [line for at, line in self._asked.items() if at not in self._answered]
 
     def _take(self, line: JournalLine) -> None:
+        self.nodes.setdefault(line.node)
         if isinstance(line, BegunLine):
             self._lost.add(line.at)
         elif isinstance(line, AskedLine):

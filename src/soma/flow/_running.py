@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from msgspec import Struct, convert, to_builtins
-
 from soma.core import Event, NodeId
 from soma.errors import JournalMismatch
 from soma.flow._budget import Spending
@@ -20,7 +18,7 @@ if TYPE_CHECKING:
     from soma.flow._declared import DeclaredFlow
     from soma.flow._turn import Turn
 
-L = TypeVar("L", bound=Struct)
+L = TypeVar("L", bound=JournalLine)
 Walk = Callable[["DeclaredFlow", object, "Scope"], object]
 
 
@@ -72,8 +70,8 @@ class Running:
         if self.run is not None:
             self.run.log(name, value)
 
-    def write(self, line: JournalLine) -> None:
-        """Keep an effect, before anything else happens.
+    def write(self, line: L) -> L:
+        """Keep an effect before anything else happens; return it as a replay will find it.
 
         Raises:
             JournalMismatch: the run has ended, and nothing may be added.
@@ -83,7 +81,7 @@ class Running:
                 f"the run in `{self.folder}` has ended, and its journal does not tell what happens "
                 f"at `{line.at}`. A changed flow is another run: start it with `flow.run(...)`."
             )
-        self._journal.append(line)
+        return self._journal.append(line)
 
     def check_open(self, at: str) -> None:
         """Raise before an effect that could not be kept."""
@@ -92,12 +90,6 @@ class Running:
                 f"the run in `{self.folder}` has ended, and its journal does not tell what happens "
                 f"at `{at}`. A changed flow is another run: start it with `flow.run(...)`."
             )
-
-    def hidden(self, line: L) -> L:
-        """Return a line without secrets, as its readers and the flow itself get it."""
-        if not self.secrets:
-            return line
-        return convert(self.secrets.hide(to_builtins(line)), type(line))
 
     @contextmanager
     def performing(self, scope: "Scope", at: str) -> Iterator[float]:

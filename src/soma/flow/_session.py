@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING
 from msgspec import ValidationError, convert
 
 from soma.core import Event, Usage
-from soma.errors import BudgetSpent, InvalidInput, JournalMismatch, NoAnswer, Suspended, listing
+from soma.errors import (
+    BudgetSpent,
+    InvalidInput,
+    JournalMismatch,
+    NoAnswer,
+    Suspended,
+    did_you_mean,
+    listing,
+)
 from soma.flow._budget import Budget, Spending
 from soma.flow._checks import compiled
 from soma.flow._flat import flow_record
@@ -93,7 +101,7 @@ def start(
         run.record_diagnostics(plan.diagnostics)
         journal = Journal(run.dir, run.secrets)
         with _closing(journal):
-            return _through(flow, value, run, journal, Replay(), answers or {}, budget)
+            return _through(flow, lambda: value, run, journal, Replay(), answers or {}, budget)
 
 
 def go_on(
@@ -110,10 +118,10 @@ def go_on(
     record = RunRecord(_folder(run, root))
     budget = budget or _budget_of(record) or flow.budget
     hidden = Secrets(_secrets(flow))
-    if record.state == "completed":
-        replay = Replay(read_journal(record.dir))
-        return _through(flow, None, None, None, replay, {}, budget, record.dir, hidden)
     before = Replay(read_journal(record.dir))
+    _check_nodes(flow, record, before)
+    if record.state == "completed":
+        return _through(flow, _no_input, None, None, before, {}, budget, record.dir, hidden)
     given = _answers(before, record.id, answer, answers)
     taken = continue_run(record.dir, seconds=before.seconds, secrets=hidden)
     with _telling(taken):
@@ -121,12 +129,12 @@ def go_on(
         replay = Replay(read_journal(record.dir))
         journal = Journal(taken.dir, hidden)
         with _closing(journal):
-            return _through(flow, None, taken, journal, replay, given, budget)
+            return _through(flow, _no_input, taken, journal, replay, given, budget)
 
 
 def _through(
     flow: "Flow",
-    value: object,
+    given: Callable[[], object],
     run: Run | None,
     journal: Journal | None,
     replay: Replay,
@@ -150,11 +158,37 @@ def _through(
     spending = Spending(budget, flow.name, running.seconds)
     scope = Scope(running=running, nodes="", at="", model=flow.model, spending=spending)
     ends = Turn(scope, _ENDS)
-    output = walk(flow, ends.value("input", None, lambda: value), scope)
-    if run is not None:
-        ends.value("output", None, lambda: output)
+    given_back = walk(flow, ends.value("input", None, given), scope)
     return FlowRun(
-        output=output, run_dir=running.folder, usage=spending.usage, turns=spending.turns
+        output=ends.value("output", None, lambda: given_back),
+        run_dir=running.folder,
+        usage=spending.usage,
+        turns=spending.turns,
+    )
+
+
+def _check_nodes(flow: "Flow", record: RunRecord, before: Replay) -> None:
+    """Raise where the journal tells of a node that the flow lacks: it may have another name now."""
+    if record.state != "unreadable" and record.manifest.kind != "flow":
+        raise InvalidInput(
+            f"the run `{record.id}` is a {record.manifest.kind!r:.80} and no run of a flow. "
+            "`soma.runs()` lists the runs with their kinds."
+        )
+    known = [_ENDS, *(id for id, _ in flow.filters())]
+    for node in before.nodes:
+        if node not in known:
+            raise JournalMismatch(
+                f"the journal tells what the node `{node}` did, and this flow has no such node."
+                f"{did_you_mean(node, known)} A changed flow is another run: start it with "
+                "`flow.run(...)`, or resume with the flow as it was."
+            )
+
+
+def _no_input() -> object:
+    """Refuse to go on with nothing: what a run was given is the first line of its journal."""
+    raise JournalMismatch(
+        "the journal does not tell what the flow was given: the run ended before that was kept, "
+        "or the file is damaged. Start another run with `flow.run(...)`."
     )
 
 

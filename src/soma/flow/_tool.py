@@ -117,7 +117,12 @@ class Tool(FlowNode):
         """
         return self._parameters.parse(text if text.strip() else "{}")
 
-    def call(self, arguments: str, function: Callable[..., object] | None = None) -> Observation:
+    def call(
+        self,
+        arguments: str,
+        function: Callable[..., object] | None = None,
+        hidden: Callable[[str], str] = str,
+    ) -> Observation:
         """Return what comes of a call with the arguments that a model wrote.
 
         An exception of the function becomes a text without its trace. What is no `Exception`, as
@@ -125,6 +130,7 @@ class Tool(FlowNode):
 
         Args:
             function: what is called in place of the tool's own.
+            hidden: takes secrets out of what the model is told, before that is shortened.
         """
         try:
             given = self.arguments(arguments)
@@ -133,9 +139,9 @@ class Tool(FlowNode):
             return Observation(outcome="refused", text=text)
         try:
             value = (function or self.function)(**given)
-            return Observation(outcome="ok", text=shown(value), value=value)
+            return Observation(outcome="ok", text=shown(value, hidden), value=value)
         except Exception as error:
-            return Observation(outcome="error", text=failure(error))
+            return Observation(outcome="error", text=failure(error, hidden))
 
     def run(self, value: object, turn: "Turn") -> object:
         """Return what the function gives for a value; its exceptions are raised."""

@@ -4,16 +4,25 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from msgspec import json
+
 from soma.core import Message, NodeId, Reply, ToolCall
-from soma.errors import InvalidInput, ModelError, ModelTimeout, RunNotWritten
+from soma.errors import (
+    InvalidInput,
+    JournalMismatch,
+    ModelError,
+    ModelTimeout,
+    RunNotWritten,
+    listing,
+)
 from soma.flow._asked import Asked
 from soma.flow._budget import Spending
 from soma.flow._call import Call
-from soma.flow._kept import Kept, digest, keep, restore
+from soma.flow._kept import Kept, digest, is_json, keep, restore
 from soma.flow._model import Model
 from soma.flow._node import part_prefix
 from soma.flow._running import Scope
-from soma.flow._shown import shown
+from soma.flow._shown import sendable, shown
 from soma.flow._suspend import Suspend
 from soma.tracking import (
     LONGEST_LINE,
@@ -95,36 +104,39 @@ class Turn:
                     tools=tuple(tool.name for tool in asked.tools),
                     problem=problem(reply),
                 )
-                found = running.hidden(line)
-                running.write(found)
+                found = running.write(line)
             running.log(f"tokens/{self.node}", found.reply.usage.tokens)
         self.replies += 1
-        spending.add(found.reply.usage)
+        spending.add(found.messages, found.reply)
         return found.reply
 
-    def call_tool(self, tool: "Tool | None", call: ToolCall, *, turn: int, number: int) -> str:
+    def call_tool(
+        self, tool: "Tool | None", call: ToolCall, *, turn: int, number: int, cut: bool = False
+    ) -> str:
         """Return what a model is told of a call that it wants made.
 
         Args:
             tool: None where there is none of that name.
             number: of the call among those of the turn, from 1.
+            cut: whether the reply that wants it was cut off.
         """
         place = Call(self, f"{self.at}/{turn}/call_{number}", turn, call)
         found = place.recorded()
         if found is None:
-            found = place.keep(*place.made(tool))
+            found = place.keep(*place.made(tool, cut=cut))
         return found.observation
 
     def use_tool(self, tool: "Tool", arguments: Mapping[str, object]) -> object:
         """Return what a tool gives for arguments of the flow itself; its exceptions are raised."""
-        call = ToolCall(id="", name=tool.name, arguments=shown(dict(arguments)))
-        asked = digest(self.scope.running.secrets.hide([tool.name, dict(arguments)]))
+        secrets = self.scope.running.secrets
+        call = ToolCall(id="", name=tool.name, arguments=shown(dict(arguments), secrets.text))
+        asked = digest(secrets.hide([tool.name, dict(arguments)]))
         place = Call(self, f"{self.at}/call", 1, call, asked)
         found = place.recorded()
         if found is None:
             value = place.value(tool, arguments)
-            kept = keep(value, self.scope.running.folder, place.at)
-            place.keep("ok", shown(value), kept)
+            kept = keep(value, self.scope.running.folder, place.at, secrets)
+            place.keep("ok", shown(value, secrets.text), kept)
             return value
         return self._restored(Kept(found.value, found.blob), place.at)
 
@@ -154,7 +166,7 @@ class Turn:
         with running.performing(self.scope, at) as start:
             self.mark()
             value = running.secrets.hide(compute())
-            kept = keep(value, running.folder, at)
+            kept = keep(value, running.folder, at, running.secrets)
             line = ValueLine(
                 at=at,
                 request=asked,
@@ -162,7 +174,7 @@ class Turn:
                 action=action,
                 start=start,
                 seconds=running.seconds() - start,
-                shown=shown(value)[:_LONGEST_SHOWN],
+                shown=shown(value, running.secrets.text)[:_LONGEST_SHOWN],
                 where=where,
                 value=kept.value,
                 blob=kept.blob,
@@ -187,7 +199,7 @@ class Turn:
             start = running.seconds()
             label = choose()
             self.mark()
-            found = RouteLine(
+            line = RouteLine(
                 at=at,
                 request=asked,
                 node=self.node,
@@ -196,7 +208,12 @@ class Turn:
                 start=start,
                 seconds=running.seconds() - start,
             )
-            running.write(found)
+            found = running.write(line)
+        if found.label not in labels:
+            raise JournalMismatch(
+                f"the journal tells that `{at}` chose {found.label!r:.80}, and its labels are "
+                f"{listing(labels)}. Start another run with `flow.run(...)`."
+            )
         return found.label
 
     def ask(self, question: str, *, at: str = "") -> Any:
@@ -207,10 +224,11 @@ class Turn:
 
         Raises:
             Suspend: there is none yet.
+            InvalidInput: the answer is no plain data.
         """
         running = self.scope.running
         at = at or f"{self.at}/ask"
-        question = running.secrets.text(question)
+        question = running.secrets.text(sendable(question))
         request = digest(question)
         known = running.replay.question(at, request, self.node)
         answered = running.replay.answer(at)
@@ -230,11 +248,15 @@ class Turn:
         for name in (at, self.node):
             if name in running.answers:
                 answer = running.secrets.hide(running.answers[name])
+                if not is_json(answer):
+                    raise InvalidInput(
+                        f"the answer to `{at}` is {answer!r:.80}; a text is wanted, or other plain "
+                        "data: numbers, True, False, None, and lists and dicts of these."
+                    )
                 self.mark()
-                running.write(
-                    AnsweredLine(at=at, node=self.node, answer=answer, start=running.seconds())
-                )
-                return answer
+                line = AnsweredLine(at=at, node=self.node, answer=answer, start=running.seconds())
+                return running.write(line).answer
+        running.check_open(at)
         raise Suspend(question, at=at)
 
     def inside(
@@ -294,8 +316,9 @@ class Turn:
         try:
             return restore(kept, self.scope.running.folder)
         except (OSError, ValueError) as error:
+            told = str(error).rstrip(".")
             raise RunNotWritten(
-                f"what `{at}` gave cannot be read from `{kept.blob}`: {error}. The run cannot go "
+                f"what `{at}` gave cannot be read from `{kept.blob}`: {told}. The run cannot go "
                 "on; start another one."
             ) from error
 
@@ -309,7 +332,8 @@ class Turn:
 
 def _check_length(node: NodeId, messages: Sequence[Message]) -> None:
     """Raise before a model is asked what no journal could keep."""
-    size = sum(len(message.text.encode()) for message in messages)
+    texts = [text for one in messages for text in (one.text, *(c.arguments for c in one.calls))]
+    size = sum(len(json.encode(sendable(text))) for text in texts)
     if size > LONGEST_LINE // 2:
         raise InvalidInput(
             f"`{node}` would say {size:,} bytes to its model; {LONGEST_LINE // 2:,} are the most "

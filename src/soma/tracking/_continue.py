@@ -44,19 +44,19 @@ def continue_run(
                     "elsewhere in this one. Wait for its end, or stop it first."
                 )
             write_status(record.dir, process, record.manifest.created_at, Standing("running"))
+            run = Run(
+                record.dir,
+                record.manifest,
+                process,
+                durable=False,
+                secrets=secrets,
+                seconds=max(seconds, _seconds(record)),
+                counts={name: _next(record, name) for name in record.metric_names()},
+            )
     except OSError as error:
         if isinstance(error, RunNotWritten):
             raise
         raise not_written(record.dir, error) from error
-    run = Run(
-        record.dir,
-        record.manifest,
-        process,
-        durable=False,
-        secrets=secrets,
-        seconds=max(seconds, _seconds(record)),
-        counts={name: _next(record, name) for name in record.metric_names()},
-    )
     run.write(ContinuedLine(time=run.seconds()))
     return run
 

@@ -1,16 +1,20 @@
 """`Journal`: writes `journal.jsonl`: each effect of a flow, on the disk before the next begins."""
 
 from pathlib import Path
+from typing import TypeVar
 
 from msgspec import to_builtins
 
 from soma.errors import InvalidInput
 from soma.files import Appender
 from soma.tracking._journal_lines import JournalLine
+from soma.tracking._journal_reading import journal_line_of
 from soma.tracking._layout import JOURNAL
 from soma.tracking._row_file import encoded
 from soma.tracking._run import not_written
 from soma.tracking._secrets import Secrets
+
+L = TypeVar("L", bound=JournalLine)
 
 LONGEST_LINE = 1 << 20  # bytes of a line; readers leave out those above
 
@@ -31,11 +35,11 @@ class Journal:
         except OSError as error:
             raise not_written(self._path, error) from error
 
-    def append(self, line: JournalLine) -> None:
-        """Keep one effect; it is on the disk when this returns.
+    def append(self, line: L) -> L:
+        """Keep one effect, on the disk when this returns, and return it as its readers have it.
 
         Raises:
-            InvalidInput: the line is too long.
+            InvalidInput: the line is too long, or holds what no reader takes.
             RunNotWritten: it cannot be written.
         """
         data = encoded(self._secrets.hide(to_builtins(line)))
@@ -45,10 +49,18 @@ class Journal:
                 f"takes {LONGEST_LINE:,} at once. Hand over less, such as a summary or the path "
                 "of a file."
             )
+        kept = journal_line_of(data)
+        if not isinstance(kept, type(line)):
+            raise InvalidInput(
+                f"what `{line.at}` said and heard cannot be read back from a journal: it holds a "
+                "number that is too large, or something of another type than is wanted there, or "
+                "is nested too deep. Hand over plainer data."
+            )
         try:
             self._file.append(data)
         except (OSError, ValueError) as error:
             raise not_written(self._path, error) from error
+        return kept
 
     def close(self) -> None:
         """Take no more lines."""

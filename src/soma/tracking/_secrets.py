@@ -11,6 +11,7 @@ from soma.errors import InvalidInput
 
 HIDDEN = "***"
 _NAMED = re.compile(r"KEY|TOKEN|SECRET|PASSWORD", re.IGNORECASE)
+_ADDRESS = re.compile(r"://[^\s/:@]*:([^\s/@]+)@")  # a password stands in it
 _LEAST_NAMED = 8  # characters; the value of such a variable may also be `1` or `true`
 _LEAST = 4  # of one that a user names
 
@@ -41,6 +42,7 @@ class Secrets:
             spelled.add(json.dumps(once, ensure_ascii=False)[1:-1])
         longest_first = sorted(spelled, key=len, reverse=True)
         self._pattern = re.compile("|".join(map(re.escape, longest_first))) if spelled else None
+        self._spelled = tuple(text.encode("utf-8", "replace") for text in longest_first)
 
     def __bool__(self) -> bool:
         return self._pattern is not None
@@ -48,6 +50,10 @@ class Secrets:
     def text(self, text: str) -> str:
         """Return a text in which none of them is left."""
         return text if self._pattern is None else self._pattern.sub(HIDDEN, text)
+
+    def stand_in(self, data: bytes) -> bool:
+        """Whether one of them stands in a text that is encoded already."""
+        return any(text in data for text in self._spelled)
 
     def hide(self, value: Any) -> Any:
         """Return a value of dicts, lists, tuples and scalars in which no text holds one of them."""
@@ -63,9 +69,15 @@ class Secrets:
 
 
 def named_secrets(variables: Mapping[str, str] = os.environ) -> set[str]:
-    """Return the values of the variables whose names say that they are secret."""
-    return {
+    """Return the values of the variables named like secrets, and the passwords in addresses."""
+    named = {
         value
         for name, value in variables.items()
         if _NAMED.search(name) and len(value) >= _LEAST_NAMED
     }
+    return named.union(
+        password
+        for value in variables.values()
+        for password in _ADDRESS.findall(value)
+        if len(password) >= _LEAST_NAMED
+    )
