@@ -1,12 +1,16 @@
-"""`Asked`: what a model is asked, as a turn hands it over and the journal knows it again."""
+"""`Asked`: what a model is asked, as the journal knows it again, and the reply to it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from msgspec import to_builtins
+from msgspec import json, to_builtins
 
-from soma.core import Message, ToolSpec
-from soma.flow._model import Options
+from soma.core import Message, NodeId, Reply, ToolSpec
+from soma.errors import InvalidInput, ModelError, ModelTimeout
+from soma.flow._budget import Spending
+from soma.flow._model import Model, Options
+from soma.flow._shown import sendable
+from soma.tracking import LONGEST_LINE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,3 +33,39 @@ class Asked:
             "temperature": self.options.temperature,
             "most_tokens": self.options.most_tokens,
         }
+
+
+def reply_to(asked: Asked, model: Model, node: NodeId, spending: Spending) -> Reply:
+    """Return a model's reply, in the time that is left.
+
+    Raises:
+        BudgetSpent: there is none left.
+        ModelError: there is no reply.
+    """
+    given = replace(asked.options, seconds=spending.seconds_left())
+    try:
+        reply = model.complete(tuple(asked.messages), asked.tools, asked.schema, given)
+    except ModelTimeout:
+        spending.seconds_left()  # says whose time it was, if it was the budget's
+        raise
+    if not isinstance(reply, Reply):
+        raise ModelError(
+            f"the model of `{node}` gave a `{type(reply).__name__}`; its `complete` has "
+            "to return a `soma.core.Reply`."
+        )
+    return reply
+
+
+def check_length(node: NodeId, messages: Sequence[Message]) -> None:
+    """Refuse to say to a model what no journal could keep.
+
+    Raises:
+        InvalidInput: it is too much.
+    """
+    texts = [text for one in messages for text in (one.text, *(c.arguments for c in one.calls))]
+    size = sum(len(json.encode(sendable(text))) for text in texts)
+    if size > LONGEST_LINE // 2:
+        raise InvalidInput(
+            f"`{node}` would say {size:,} bytes to its model; {LONGEST_LINE // 2:,} are the most "
+            "at once. Put less into its prompt, such as a summary or the path of a file."
+        )
