@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from soma.core import Message, ToolSpec
+from soma.flow._shown import sendable
 
 _WRAPPED = "value"  # the only field of the object that a schema of another kind is put into
 
@@ -66,7 +67,7 @@ def unwrapped(text: str) -> str:
 
 
 def _message(message: Message) -> dict[str, Any]:
-    text = message.text.encode("utf-8", "replace").decode()  # half a character cannot be sent
+    text = sendable(message.text)
     wire: dict[str, Any] = {"role": message.role, "content": text}
     if message.calls:
         wire["content"] = text or None
