@@ -12,7 +12,7 @@ from soma.core import Reply
 from soma.errors import BudgetSpent, InvalidInput, NoAnswer
 from soma.flow import LLM, Agent, Tool
 from soma.testing import ScriptedModel
-from tests.flow.talking import calling
+from tests.flow.talking import calling, only_run
 
 
 def told(messages: Any) -> str:
@@ -111,9 +111,8 @@ def test_an_agent_with_more_turns_goes_on(tmp_path: Path) -> None:
     model = ScriptedModel([call, call, told])
     with pytest.raises(BudgetSpent):
         Flow.somatize(Agent(model, tools=[add], turns=2)).run("x", root=tmp_path)
-    (stopped,) = (tmp_path / "runs").iterdir()
 
-    result = Flow.somatize(Agent(model, tools=[add], turns=3)).resume(stopped)
+    result = Flow.somatize(Agent(model, tools=[add], turns=3)).resume(only_run(tmp_path))
 
     assert (result.output, result.turns, len(model.asked)) == ("3 | 3", 3, 3)
 

@@ -10,6 +10,7 @@ from soma.errors import InvalidInput, InvalidOutput
 from soma.flow import LLM, Condition, Tool
 from soma.testing import ScriptedModel
 from soma.tracking import RouteLine, read_journal
+from tests.flow.talking import only_run
 
 
 def grow(number: int) -> int:
@@ -19,8 +20,7 @@ def grow(number: int) -> int:
 
 def routes(folder: Path) -> list[str]:
     """Return the labels that were chosen in the only run below a folder."""
-    (run,) = (folder / "runs").iterdir()
-    return [line.label for line in read_journal(run) if isinstance(line, RouteLine)]
+    return [line.label for line in read_journal(only_run(folder)) if isinstance(line, RouteLine)]
 
 
 @pytest.mark.parametrize(("value", "output"), [(1, 2), (0, 0)])

@@ -8,6 +8,7 @@ import pytest
 from soma import Filter, Flow, Graph
 from soma.errors import JournalMismatch, RunNotWritten, Suspended
 from soma.flow import IO, Computation, Condition, Tool
+from tests.flow.talking import only_run
 
 
 def failing(seen: list[str]) -> Flow:
@@ -25,8 +26,7 @@ def failed_run(flow: Flow, folder: Path) -> Path:
     """Return the directory of a run that has failed."""
     with pytest.raises(ValueError, match="x"):
         flow.run("x", root=folder)
-    (run,) = (folder / "runs").iterdir()
-    return run
+    return only_run(folder)
 
 
 @pytest.mark.parametrize("data", [None, b"", b'{"effect":"val', b"[]\nnull\n\x00\xff\n{}\n"])

@@ -5,14 +5,14 @@ from pathlib import Path
 from threading import Barrier
 from typing import Any
 
-import numpy as np
 import pytest
 
 import soma
-from soma import Filter, Flow, Graph
+from soma import Flow, Graph
 from soma.errors import BudgetSpent, InvalidInput, InvalidOutput
 from soma.flow import IO, LLM, Budget, Computation, Condition, FlowNode, Tool, Turn
 from soma.testing import ScriptedModel
+from tests.flow.talking import Shift
 
 
 def heard(messages: Any) -> str:
@@ -23,18 +23,6 @@ def heard(messages: Any) -> str:
 def double(number: float) -> float:
     """Double a number."""
     return 2 * number
-
-
-class Shift(Filter):
-    """Learns a mean and takes it away."""
-
-    def fit(self, x: Any, y: object = None) -> object:
-        """Return the mean."""
-        return float(np.mean(x))
-
-    def forward(self, x: Any, state: Any) -> Any:
-        """Return the rest."""
-        return np.asarray(x) - state
 
 
 def test_what_one_node_gives_the_next_one_gets(tmp_path: Path) -> None:

@@ -22,18 +22,7 @@ from soma.errors import (
 from soma.flow import IO, LLM, Agent, Budget, Computation, Suspend, Tool, ask
 from soma.testing import ScriptedModel
 from soma.tracking import RunRecord, read_journal
-from tests.flow.talking import NoModel, calling
-
-
-def only_run(folder: Path) -> Path:
-    """Return the directory of the only run below a folder."""
-    (run,) = (folder / "runs").iterdir()
-    return run
-
-
-def told(messages: Any) -> str:
-    """Answer with the last message."""
-    return str(messages[-1].text)
+from tests.flow.talking import NoModel, Shift, calling, only_run, told
 
 
 def test_a_replay_calls_nobody(tmp_path: Path) -> None:
@@ -276,18 +265,6 @@ def test_a_run_that_is_not_there_is_told(tmp_path: Path) -> None:
     """An id without a directory names it."""
     with pytest.raises(UnknownRun, match="no run directory at"):
         Flow.somatize(IO.ask()).resume("nothing", root=tmp_path)
-
-
-class Shift(Filter):
-    """Learns a mean and takes it away."""
-
-    def fit(self, x: Any, y: object = None) -> object:
-        """Return the mean."""
-        return float(np.mean(x))
-
-    def forward(self, x: Any, state: Any) -> Any:
-        """Return the rest."""
-        return np.asarray(x) - state
 
 
 def test_a_fitted_graph_is_not_fitted_again(tmp_path: Path) -> None:

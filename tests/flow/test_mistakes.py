@@ -18,6 +18,7 @@ from soma.errors import (
 )
 from soma.flow import IO, LLM, Agent, Condition, Tool
 from soma.testing import ScriptedModel
+from tests.flow.talking import only_run
 from tests.flow.test_conditions import grow
 
 
@@ -94,7 +95,7 @@ def test_more_repairs_go_on_with_a_run(tmp_path: Path) -> None:
     model = ScriptedModel(["four", "five", "6"])
     with pytest.raises(NoAnswer, match=r"The last one: 'five' is .*`repairs` and call `flow\.res"):
         Flow.somatize(LLM(schema=int), model=model).run("x", root=tmp_path)
-    run = next((tmp_path / "runs").iterdir())
+    run = only_run(tmp_path)
 
     assert Flow.somatize(LLM(schema=int, repairs=2), model=model).resume(run).output == 6
 
@@ -104,7 +105,7 @@ def test_several_questions_stand_in_one_message(tmp_path: Path) -> None:
     flow = Flow.somatize(IO.ask("A?") | IO.ask("B?"))
     with pytest.raises(Suspended, match=r"answers={'ask/ask': ..., 'ask_2/ask': ...}") as waits:
         flow.run(root=tmp_path)
-    view = RunView(next((tmp_path / "runs").iterdir()))
+    view = RunView(only_run(tmp_path))
 
     assert str(waits.value).startswith("`ask/ask` asks: A?\n`ask_2/ask` asks: B?\n")
     assert flow.resume(view, answers={"ask": 1, "ask_2": 2}).output == {"ask": 1, "ask_2": 2}

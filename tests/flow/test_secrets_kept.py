@@ -12,7 +12,7 @@ from soma.core import Reply
 from soma.errors import InvalidInput, InvalidOutput, SomaError, Suspended
 from soma.flow import IO, LLM, Agent, Computation, Condition, OpenAIModel, Tool
 from soma.testing import ScriptedModel
-from tests.flow.talking import NoModel, calling
+from tests.flow.talking import NoModel, calling, only_run, told
 
 SECRET = 'hunter2"\\ü-and-more'
 
@@ -35,11 +35,6 @@ def look(name: str) -> str:
 def data(text: str) -> dict[str, Any]:
     """Give the secret away beside an array."""
     return {"x": np.zeros(2000), "note": SECRET}
-
-
-def told(messages: Any) -> str:
-    """Answer with the last message."""
-    return str(messages[-1].text)
 
 
 def test_a_secret_is_in_no_file(tmp_path: Path) -> None:
@@ -72,11 +67,10 @@ def test_a_run_with_hidden_texts_goes_on(tmp_path: Path) -> None:
     flow.model = ScriptedModel([calling(("look", {"name": "a"})), told, told])
     with pytest.raises(Suspended):
         flow.run(SECRET, root=tmp_path)
-    (run,) = (tmp_path / "runs").iterdir()
-    done = flow.resume(run, answer=SECRET)
+    done = flow.resume(only_run(tmp_path), answer=SECRET)
     flow.model = NoModel()
 
-    assert flow.resume(run) == done
+    assert flow.resume(only_run(tmp_path)) == done
     assert files_with(SECRET, tmp_path) == []
 
 

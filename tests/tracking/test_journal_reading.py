@@ -7,7 +7,7 @@ from msgspec.json import encode
 
 from soma import track_run
 from soma.tracking import RouteLine, RunRecord, check_run
-from tests.viz.flows_made import judging, record_line, tuning
+from tests.viz.flows_made import judging, record_lines, tuning
 
 ROUTE = RouteLine(at="a/route", request="r", node="a", label="x", labels=("x",), start=0, seconds=0)
 
@@ -23,7 +23,7 @@ def folder(tmp_path: Path) -> Path:
 def test_what_was_written_is_read(folder: Path) -> None:
     """Each kind of line comes back as it was."""
     written = [*tuning(), *judging()]
-    record_line(folder, written)
+    record_lines(folder, written)
 
     assert RunRecord(folder).journal() == written
     assert check_run(folder) == []
@@ -71,7 +71,7 @@ def test_a_replayed_turn_is_no_turn(folder: Path) -> None:
     with (folder / "events.jsonl").open("ab") as file:
         file.write(line % b"" + line % b',"cached":true')
     without = RunRecord(folder).timings()
-    record_line(folder, [ROUTE])
+    record_lines(folder, [ROUTE])
 
     assert [one.cached for one in without] == [False, True]
     assert [one.cached for one in RunRecord(folder).timings()] == [False]

@@ -33,7 +33,7 @@ HOSTILE_TEXTS = (
 )
 
 
-def record_line(run_dir: Path, lines: Iterable[JournalLine]) -> None:
+def record_lines(run_dir: Path, lines: Iterable[JournalLine]) -> None:
     """Write lines as a flow does."""
     with Appender(str(run_dir / "journal.jsonl")) as file:
         for line in lines:
@@ -206,7 +206,7 @@ def flown(
     lines = [*journal] or [*tuning(), *judging()]
     with track_run(name, kind="flow", root=root) as run:
         run.record_graph(FLOW)
-        record_line(run.dir, lines)
+        record_lines(run.dir, lines)
         listener = RunListener(run, {one.id: one.id for one in FLOW.nodes})
         for one in FLOW.nodes[:-1]:
             if one.id == "which.bad.blame":

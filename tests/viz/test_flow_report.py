@@ -19,7 +19,7 @@ from tests.viz.flows_made import (
     flown,
     hostile,
     judging,
-    record_line,
+    record_lines,
     tuning,
 )
 from tests.viz.reports_made import Page, tracked
@@ -127,7 +127,7 @@ def test_turns_and_tokens_are_summed(tmp_path: Path) -> None:
 def test_what_a_flow_logs_of_its_nodes_is_told_once(tmp_path: Path) -> None:
     """Its turns and tokens have a table, and no curves; metrics of one's own are drawn."""
     with soma.track_run("flow", root=tmp_path) as run:
-        record_line(run.dir, tuning())
+        record_lines(run.dir, tuning())
         run.log("tokens/tune", 900)
         run.log("score", 0.5)
     page = soma.RunView(run.dir).to_html()

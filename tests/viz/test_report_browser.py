@@ -1,79 +1,15 @@
 """A report in a real browser: nothing is asked for, all is drawn, all can be reached."""
 
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from soma import RunView
 from tests.viz.audits_made import audited, chain, grouped
+from tests.viz.browsing import HOSTILE, IN_A_BROWSER, WIDTHS, Browser, Opened
 from tests.viz.flows_made import flown, hostile, judging, tuning
 from tests.viz.reports_made import named, tracked
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-sync_api = pytest.importorskip("playwright.sync_api", reason="needs Playwright")
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.process,
-    pytest.mark.skipif(CHROMIUM is None, reason="needs chromium"),
-]
-
-Browser, Page = sync_api.Browser, sync_api.Page
-HOSTILE = "</script><img src=x onerror=alert(1)>"
-WIDTHS = [380, 800, 1400]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """Give a browser without a window."""
-    with sync_api.sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield started
-        started.close()
-
-
-class Opened:
-    """A page of a report, with what it asked for and complained of."""
-
-    def __init__(
-        self,
-        browser: Browser,
-        view: RunView,
-        *,
-        width: int = 1400,
-        scheme: str = "light",
-        waits: str = "timeline",
-        **how: bool,
-    ) -> None:
-        path = view.dir.parent / "report.html"
-        path.write_text(view.to_html(**how), "utf-8")
-        self.address = path.as_uri()
-        self.asked: list[str] = []
-        self.said: list[str] = []
-        context = browser.new_context(
-            viewport={"width": width, "height": 900}, color_scheme=scheme, offline=True
-        )
-        self.page: Page = context.new_page()
-        self.page.on("request", lambda request: self.asked.append(request.url))
-        self.page.on("console", lambda message: self.said.append(message.text))
-        self.page.on("pageerror", lambda error: self.said.append(str(error)))
-        self.page.on("dialog", lambda dialog: self.said.append(dialog.message))
-        self.page.goto(self.address)
-        if how.get("plotly") and width >= 700:
-            self.page.wait_for_selector(f"[data-figure={waits}].replaced", state="attached")
-
-    @property
-    def requests(self) -> list[str]:
-        """What the page asked for beside itself."""
-        return [url for url in self.asked if url != self.address and not url.startswith("data:")]
-
-    def ink(self, selector: str, name: str) -> str:
-        """Return a colour as it is drawn."""
-        found: str = self.page.locator(selector).first.evaluate(
-            f"element => getComputedStyle(element).{name}"
-        )
-        return found
+pytestmark = IN_A_BROWSER
 
 
 @pytest.mark.parametrize("how", [{}, {"static": True}, {"plotly": True}])
@@ -82,17 +18,10 @@ def test_a_page_is_whole(
     how: dict[str, bool], width: int, browser: Browser, tmp_path: Path
 ) -> None:
     """No complaint, no request; every section, card and picture has a size; nothing sticks out."""
-    opened = Opened(browser, tracked(tmp_path), width=width, **how)
-    flat = opened.page.evaluate(
-        """() => [...document.querySelectorAll("section, .card, svg")]
-        .filter((one) => one.checkVisibility())
-        .filter((one) => !one.getBoundingClientRect().height || !one.getBoundingClientRect().width)
-        .map((one) => one.outerHTML.slice(0, 80))"""
-    )
-    wide = opened.page.evaluate("document.documentElement.scrollWidth")
+    opened = Opened(browser, tracked(tmp_path), tmp_path, width=width, **how)
 
-    assert (opened.requests, opened.said, flat) == ([], [], [])
-    assert wide <= width
+    assert (opened.seen, opened.flat()) == ([], [])
+    assert opened.width() <= width
     assert opened.page.locator("section").count() == 7
 
 
@@ -103,11 +32,12 @@ def test_health_is_whole(
 ) -> None:
     """The sections of an audit have a size, stay on the page, and nothing complains."""
     measured = grouped(chain(12, shrinks=0.3, dead=3), 0.99, ("audio", "text"))
-    opened = Opened(browser, audited(tmp_path, measured), width=width, waits="health", **how)
-    wide = opened.page.evaluate("document.documentElement.scrollWidth")
+    opened = Opened(
+        browser, audited(tmp_path, measured), tmp_path, width=width, waits="health", **how
+    )
 
-    assert (opened.requests, opened.said) == ([], [])
-    assert wide <= width
+    assert opened.seen == []
+    assert opened.width() <= width
     for name in ("health", "flow", "channels"):
         assert opened.page.locator(f"#{name} .card:visible svg:visible").count() > 0
 
@@ -119,20 +49,19 @@ def test_a_conversation_is_whole(
 ) -> None:
     """A flow's page stays within its width with hostile texts, and a long text opens on a click."""
     opened = Opened(
-        browser, flown(tmp_path, [*tuning(), *judging(), *hostile()]), width=width, **how
+        browser, flown(tmp_path, [*tuning(), *judging(), *hostile()]), tmp_path, width=width, **how
     )
-    wide = opened.page.evaluate("document.documentElement.scrollWidth")
     more = opened.page.locator("#conversation .more").first
     opened.page.locator("#conversation .more > summary").first.click()
 
-    assert (opened.requests, opened.said) == ([], [])
-    assert wide <= width
+    assert opened.seen == []
+    assert opened.width() <= width
     assert "0399  the quick brown fox" in more.inner_text()
 
 
 def test_a_conversation_on_paper(browser: Browser, tmp_path: Path) -> None:
     """What is folded on the screen is read in print."""
-    page = Opened(browser, flown(tmp_path, judging()), static=True).page
+    page = Opened(browser, flown(tmp_path, judging()), tmp_path, static=True).page
     page.emulate_media(media="print")
     seen = page.locator("#conversation .more").first.evaluate(
         "element => element.lastChild.textContent.length && element.offsetHeight"
@@ -143,15 +72,15 @@ def test_a_conversation_on_paper(browser: Browser, tmp_path: Path) -> None:
 
 def test_a_hostile_run_is_inert(browser: Browser, tmp_path: Path) -> None:
     """Names with markup open no dialog, ask for nothing, and the policy is never called upon."""
-    opened = Opened(browser, named(tmp_path, HOSTILE), plotly=True)
+    opened = Opened(browser, named(tmp_path, HOSTILE), tmp_path, plotly=True)
 
-    assert (opened.requests, opened.said) == ([], [])
+    assert opened.seen == []
     assert HOSTILE in opened.page.locator("h1").inner_text()
 
 
 def test_a_click_shows_the_numbers(browser: Browser, tmp_path: Path) -> None:
     """A node that is clicked is marked, and its numbers alone are open."""
-    page = Opened(browser, tracked(tmp_path)).page
+    page = Opened(browser, tracked(tmp_path), tmp_path).page
     page.locator('.drawing g[data-node="center"]').click()
     numbers = page.locator("details.node[open]")
 
@@ -163,7 +92,7 @@ def test_a_click_shows_the_numbers(browser: Browser, tmp_path: Path) -> None:
 
 def test_a_node_from_the_list(browser: Browser, tmp_path: Path) -> None:
     """Opening a node in the list marks it in the picture."""
-    page = Opened(browser, tracked(tmp_path)).page
+    page = Opened(browser, tracked(tmp_path), tmp_path).page
     page.locator('details.node[data-node="load"] summary').click()
     page.wait_for_selector('g[data-node="load"][aria-selected="true"]')
 
@@ -172,7 +101,7 @@ def test_a_node_from_the_list(browser: Browser, tmp_path: Path) -> None:
 
 def test_keys_choose_a_node(browser: Browser, tmp_path: Path) -> None:
     """One stop of Tab leads into the picture; arrows, Home and Escape do what they do in a list."""
-    page = Opened(browser, tracked(tmp_path)).page
+    page = Opened(browser, tracked(tmp_path), tmp_path).page
     for _ in range(30):
         page.keyboard.press("Tab")
         if page.evaluate("document.activeElement.getAttribute('role')") == "option":
@@ -189,7 +118,7 @@ def test_keys_choose_a_node(browser: Browser, tmp_path: Path) -> None:
 
 def test_focus_is_seen(browser: Browser, tmp_path: Path) -> None:
     """Each stop of the tab key has an outline, on itself or on its label."""
-    page = Opened(browser, tracked(tmp_path)).page
+    page = Opened(browser, tracked(tmp_path), tmp_path).page
     outlines = []
     for _ in range(14):
         page.keyboard.press("Tab")
@@ -208,12 +137,8 @@ def test_focus_is_seen(browser: Browser, tmp_path: Path) -> None:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_both_themes(static: bool, scheme: str, browser: Browser, tmp_path: Path) -> None:
     """The page takes the machine's theme; the reader's choice wins, in the pictures too."""
-    opened = Opened(browser, tracked(tmp_path), scheme=scheme, static=static)
-    places = [("body", "backgroundColor"), (".drawing text", "fill")]
-    seen = {"auto": [opened.ink(*place) for place in places]}
-    for choice in ("light", "dark"):
-        opened.page.locator(f"label[for=theme-{choice}]").click()
-        seen[choice] = [opened.ink(*place) for place in places]
+    opened = Opened(browser, tracked(tmp_path), tmp_path, scheme=scheme, static=static)
+    seen = opened.inks_by_theme(("body", "backgroundColor"), (".drawing text", "fill"))
 
     assert seen["auto"] == seen[scheme]
     assert not set(seen["light"]) & set(seen["dark"])
@@ -221,7 +146,7 @@ def test_both_themes(static: bool, scheme: str, browser: Browser, tmp_path: Path
 
 def test_print(browser: Browser, tmp_path: Path) -> None:
     """Paper is white whatever was chosen, has no bar, and shows the numbers of every node."""
-    opened = Opened(browser, tracked(tmp_path), scheme="dark", static=True)
+    opened = Opened(browser, tracked(tmp_path), tmp_path, scheme="dark", static=True)
     opened.page.locator("label[for=theme-dark]").click()
     opened.page.emulate_media(media="print")
 
@@ -234,7 +159,7 @@ def test_print(browser: Browser, tmp_path: Path) -> None:
 
 def test_the_accessibility_tree(browser: Browser, tmp_path: Path) -> None:
     """Landmarks, headings, pictures and nodes have roles and names."""
-    tree = Opened(browser, tracked(tmp_path)).page.locator("body").aria_snapshot()
+    tree = Opened(browser, tracked(tmp_path), tmp_path).page.locator("body").aria_snapshot()
     wanted = [
         "- banner:",
         '- navigation "Sections":',
@@ -261,17 +186,17 @@ def test_the_accessibility_tree(browser: Browser, tmp_path: Path) -> None:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_plotly_draws(scheme: str, browser: Browser, tmp_path: Path) -> None:
     """Without a network both figures come from the Plotly in the file, in place of ours."""
-    opened = Opened(browser, tracked(tmp_path), scheme=scheme, plotly=True)
+    opened = Opened(browser, tracked(tmp_path), tmp_path, scheme=scheme, plotly=True)
 
     assert opened.page.locator(".plotly svg.main-svg").first.is_visible()
     assert opened.page.locator(".plotly.js-plotly-plot").count() == 2
     assert opened.page.locator(".replaced").count() == 2
-    assert (opened.requests, opened.said) == ([], [])
+    assert opened.seen == []
 
 
 def test_a_reader_who_wants_no_motion(browser: Browser, tmp_path: Path) -> None:
     """Nothing moves for those who ask for that."""
-    opened = Opened(browser, tracked(tmp_path))
+    opened = Opened(browser, tracked(tmp_path), tmp_path)
     opened.page.emulate_media(reduced_motion="reduce")
 
     assert opened.ink("html", "scrollBehavior") == "auto"
@@ -279,11 +204,4 @@ def test_a_reader_who_wants_no_motion(browser: Browser, tmp_path: Path) -> None:
 
 def test_large_text_on_a_telephone(browser: Browser, tmp_path: Path) -> None:
     """No text is under 8 pixels at 380: curves and timeline are drawn for that width."""
-    page = Opened(browser, tracked(tmp_path), width=380).page
-    heights = page.evaluate(
-        """() => [...document.querySelectorAll(".figure svg text")]
-        .filter((one) => one.checkVisibility())
-        .map((one) => parseFloat(one.getAttribute("font-size")) * one.getCTM().a)"""
-    )
-
-    assert min(heights) >= 8
+    assert min(Opened(browser, tracked(tmp_path), tmp_path, width=380).text_sizes()) >= 8

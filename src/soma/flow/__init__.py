@@ -7,6 +7,7 @@ to a flow, `_schema.py` how its words are checked.
 """
 
 from soma.flow._agent import Agent
+from soma.flow._asked import Asked
 from soma.flow._budget import Budget
 from soma.flow._computation import Computation
 from soma.flow._condition import Condition
@@ -20,7 +21,7 @@ from soma.flow._schema import Schema
 from soma.flow._session import FlowRun
 from soma.flow._suspend import Suspend, ask
 from soma.flow._tool import Observation, Tool
-from soma.flow._turn import Asked, Turn
+from soma.flow._turn import Turn
 
 __all__ = [
     "Agent",

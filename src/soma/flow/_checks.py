@@ -9,7 +9,7 @@ from soma.core import Diagnostic, Label, NodeId
 from soma.errors import listing
 from soma.flow._agent import Agent
 from soma.flow._computation import Computation
-from soma.flow._node import FlowNode
+from soma.flow._node import FlowNode, part_prefix
 
 if TYPE_CHECKING:
     from soma.flow._declared import DeclaredFlow
@@ -67,8 +67,9 @@ def _errors(
                          "Nodes of a flow run here; place those of a graph in it.")  # fmt: skip
         yield from _of_node(flow, node.filter, node.id, id, has_model=has_model)
         for name, part in node.filter.parts().items():
-            inside = f"{id}.{name}." if name else f"{id}."
-            yield from _errors(part, inside, has_model=has_model, around=(*around, flow))
+            yield from _errors(
+                part, part_prefix(id, name), has_model=has_model, around=(*around, flow)
+            )
 
 
 def _of_node(
@@ -140,9 +141,7 @@ def _ends(flow: "DeclaredFlow", prefix: str = "") -> Iterator[Diagnostic]:
         node = nodes[source]
         if isinstance(node, FlowNode):
             for name, part in node.parts().items():
-                yield from _ends(
-                    part, f"{prefix}{source}.{name}." if name else f"{prefix}{source}."
-                )
+                yield from _ends(part, part_prefix(f"{prefix}{source}", name))
 
 
 def _end(

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from soma.core import Message, Reply, ToolCall, ToolSpec
 from soma.errors import NoAnswer, SchemaMismatch
+from soma.flow._asked import Asked
 from soma.flow._model import Options
 from soma.flow._schema import Schema
 from soma.flow._shown import sendable
-from soma.flow._turn import Asked
 
 if TYPE_CHECKING:
     from soma.flow._turn import Turn

@@ -25,7 +25,7 @@ from soma.flow._computation import Computation, is_graph
 from soma.flow._flat import flat, flow_record
 from soma.flow._model import Model
 from soma.flow._nested import Nested
-from soma.flow._node import FlowNode
+from soma.flow._node import FlowNode, part_prefix
 from soma.tracking import Drawn, GraphRecord
 
 
@@ -170,7 +170,7 @@ def _filters(flow: DeclaredFlow, prefix: str) -> Iterator[tuple[NodeId, Filter]]
             yield from ((f"{id}.{one}", filter) for one, filter in node.filter.graph.filters())
         elif isinstance(node.filter, FlowNode):
             for name, part in node.filter.parts().items():
-                yield from _filters(part, f"{id}.{name}." if name else f"{id}.")
+                yield from _filters(part, part_prefix(id, name))
 
 
 def _ordered(flow: DeclaredFlow) -> list[Node]:
@@ -186,7 +186,7 @@ def _copied(filter: Filter, id: NodeId, others: Mapping[NodeId, Filter]) -> Filt
     elif isinstance(node, FlowNode) and node.parts():
         node.with_parts(
             {
-                name: part.unfitted(_below(others, f"{id}.{name}." if name else f"{id}."))
+                name: part.unfitted(_below(others, part_prefix(id, name)))
                 for name, part in node.parts().items()
             }
         )

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from soma.core import NodeId, Topology
-from soma.flow._node import FlowNode
+from soma.flow._node import FlowNode, part_prefix
 from soma.tracking import GraphRecord, graph_record
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def _add(
             continue
         ends = []
         for name, part in node.filter.parts().items():
-            first, last = _add(topology, part, f"{id}.{name}." if name else f"{id}.")
+            first, last = _add(topology, part, part_prefix(id, name))
             for one in first:
                 topology.connect(id, one)
             ends += last

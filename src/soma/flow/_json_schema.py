@@ -15,6 +15,7 @@ from soma.errors import InvalidSchema
 _MOST_DEPTH = 100  # of a path through a schema that refers to itself
 _TYPES = {str: "string", int: "integer", float: "number", bool: "boolean"}
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]")
+_STEP_OF_VALUE = re.compile(r"\.([^.\[\]]+)|\[([^\]]*)\]")  # also one that is not certain, `[...]`
 
 
 def schema_of(kind: object) -> dict[str, Any]:
@@ -46,6 +47,18 @@ def part_at(schema: Mapping[str, Any], path: str) -> Mapping[str, Any] | None:
         inside = [_step(one, name, index) for one in alternatives(schema, here)]
         here = next((one for one in inside if one is not None), None)
     return here
+
+
+def value_at(value: object, path: str) -> object:
+    """Return the value at such a path, or the last before it that is certain."""
+    for name, index in _STEP_OF_VALUE.findall(path):
+        if isinstance(value, dict) and name in value:
+            value = value[name]
+        elif isinstance(value, list) and index.isdigit() and int(index) < len(value):
+            value = value[int(index)]
+        else:
+            break
+    return value
 
 
 def alternatives(schema: Mapping[str, Any], part: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

@@ -44,6 +44,12 @@ class Speaker(FlowNode):
             repairs=self.repairs,
         )
 
+    def _set(self, **given: object) -> None:
+        """Keep the arguments that were given; the others stay as the class has them."""
+        for name, value in given.items():
+            if value is not None:
+                setattr(self, name, value)
+
     def _check(self) -> None:
         """Find what is wrong with the arguments where they are written."""
         Prompt(self.prompt)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
-from soma.core import Filter, Phase
+from soma.core import Filter, NodeId, Phase
 from soma.errors import ModeError
 
 if TYPE_CHECKING:
@@ -75,8 +75,7 @@ class FlowNode(Filter):
             "`soma.Flow.somatize(...)`."
         )
 
-    def _set(self, **given: object) -> None:
-        """Keep the arguments that were given; the others stay as the class has them."""
-        for name, value in given.items():
-            if value is not None:
-                setattr(self, name, value)
+
+def part_prefix(id: NodeId, part: str) -> str:
+    """Return what the ids of nodes in a part begin with, `judge.again.`; see `FlowNode.parts`."""
+    return f"{id}.{part}." if part else f"{id}."

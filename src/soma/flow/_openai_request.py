@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from soma.core import Message, ToolSpec
+from soma.flow._shown import sendable
 
-WRAPPED = "value"  # the only field of the object that a schema of another kind is put into
+_WRAPPED = "value"  # the only field of the object that a schema of another kind is put into
 
 # What OpenAI's strict mode knows; a schema with anything else is sent as a wish.
 _STRICT = {
@@ -60,13 +61,13 @@ def unwrapped(text: str) -> str:
         whole = json.loads(text)
     except (ValueError, RecursionError):
         return text
-    if isinstance(whole, dict) and list(whole) == [WRAPPED]:
-        return json.dumps(whole[WRAPPED], ensure_ascii=False)
+    if isinstance(whole, dict) and list(whole) == [_WRAPPED]:
+        return json.dumps(whole[_WRAPPED], ensure_ascii=False)
     return text
 
 
 def _message(message: Message) -> dict[str, Any]:
-    text = message.text.encode("utf-8", "replace").decode()  # half a character cannot be sent
+    text = sendable(message.text)
     wire: dict[str, Any] = {"role": message.role, "content": text}
     if message.calls:
         wire["content"] = text or None
@@ -88,8 +89,8 @@ def _wrapping(schema: Mapping[str, Any]) -> dict[str, Any]:
     definitions = inside.pop("$defs", None)  # references are seen from the root
     return {
         "type": "object",
-        "properties": {WRAPPED: inside},
-        "required": [WRAPPED],
+        "properties": {_WRAPPED: inside},
+        "required": [_WRAPPED],
         "additionalProperties": False,
         **({"$defs": definitions} if definitions else {}),
     }

@@ -76,20 +76,11 @@ class Running:
         Raises:
             JournalMismatch: the run has ended, and nothing may be added.
         """
-        if self._journal is None:
-            raise JournalMismatch(
-                f"the run in `{self.folder}` has ended, and its journal does not tell what happens "
-                f"at `{line.at}`. A changed flow is another run: start it with `flow.run(...)`."
-            )
-        return self._journal.append(line)
+        return self._open_journal(line.at).append(line)
 
     def check_open(self, at: str) -> None:
         """Raise before an effect that could not be kept."""
-        if self._journal is None:
-            raise JournalMismatch(
-                f"the run in `{self.folder}` has ended, and its journal does not tell what happens "
-                f"at `{at}`. A changed flow is another run: start it with `flow.run(...)`."
-            )
+        self._open_journal(at)
 
     @contextmanager
     def performing(self, scope: "Scope", at: str) -> Iterator[float]:
@@ -105,6 +96,14 @@ class Running:
                 raise Stopped
             scope.spending.seconds_left()
             yield self.seconds()
+
+    def _open_journal(self, at: str) -> Journal:
+        if self._journal is None:
+            raise JournalMismatch(
+                f"the run in `{self.folder}` has ended, and its journal does not tell what happens "
+                f"at `{at}`. A changed flow is another run: start it with `flow.run(...)`."
+            )
+        return self._journal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from soma._extras import require
 from soma.draw import shortened
 from soma.errors import InvalidSchema, SchemaMismatch, did_you_mean, listing
 from soma.files import parse_json
-from soma.flow._json_schema import alternatives, part_at, schema_of, undeclared
+from soma.flow._json_schema import alternatives, part_at, schema_of, undeclared, value_at
 
 _MOST_BYTES = 1 << 20  # of a text that a model wrote
 _FENCED = re.compile(r"\s*```(?:json)?[ \t]*\n(.*)\n[ \t]*```\s*", re.DOTALL)
@@ -98,7 +98,7 @@ class Schema:
         part = part_at(self.json, f"{path}.{missing[1]}" if missing else path)
         wanted = list(alternatives(self.json, part)) if part else []
         need = " or ".join(_shown(one, 400) for one in wanted[:4])
-        came = _shown(_value_at(value, path), 120)
+        came = _shown(value_at(value, path), 120)
         return f"`{path}` is {came}: {reason}.{f' What is wanted there: {need}.' if need else ''}"
 
     def __repr__(self) -> str:
@@ -150,18 +150,6 @@ def _joined(problems: Iterable[str]) -> str:
     found = list(problems)
     more = f" And {len(found) - 3} more." if len(found) > 3 else ""
     return " ".join(found[:3]) + more
-
-
-def _value_at(value: object, path: str) -> object:
-    """Return the value at a path, or the last before it that is certain."""
-    for name, index in re.findall(r"\.([^.\[\]]+)|\[([^\]]*)\]", path):
-        if isinstance(value, dict) and name in value:
-            value = value[name]
-        elif isinstance(value, list) and index.isdigit() and int(index) < len(value):
-            value = value[int(index)]
-        else:
-            break
-    return value
 
 
 def _shown(value: object, most: int) -> str:

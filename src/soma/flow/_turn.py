@@ -1,29 +1,25 @@
 """`Turn`: what a node can do in its turn, each of it once in a run."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from msgspec import json, to_builtins
-
-from soma.core import Message, NodeId, Reply, ToolCall, ToolSpec
+from soma.core import NodeId, Reply, ToolCall
 from soma.errors import (
     InvalidInput,
     JournalMismatch,
-    ModelError,
-    ModelTimeout,
     RunNotWritten,
     listing,
 )
+from soma.flow._asked import Asked, check_length, reply_to
 from soma.flow._budget import Spending
 from soma.flow._call import Call
 from soma.flow._kept import Kept, digest, is_json, keep, restore
-from soma.flow._model import Model, Options
+from soma.flow._model import Model
+from soma.flow._node import part_prefix
 from soma.flow._running import Scope
 from soma.flow._shown import sendable, shown
 from soma.flow._suspend import Suspend
 from soma.tracking import (
-    LONGEST_LINE,
     AnsweredLine,
     AskedLine,
     ModelLine,
@@ -38,17 +34,6 @@ if TYPE_CHECKING:
 Action = Literal["read", "write", "fit", "forward", "input", "output"]
 
 _LONGEST_SHOWN = 2_000  # characters of a value, for people
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """What a model is asked: the conversation so far, of which the journal knows `known`."""
-
-    messages: Sequence[Message]
-    known: int
-    tools: tuple[ToolSpec, ...] = ()
-    schema: Mapping[str, object] | None = None
-    options: Options = field(default_factory=Options)
 
 
 class Turn:
@@ -88,18 +73,18 @@ class Turn:
         """
         running, spending = self.scope.running, self.scope.spending
         at = f"{self.at}/{part}{turn}/model"
-        request = digest(running.secrets.hide(_request(asked)))
+        request = digest(running.secrets.hide(asked.request()))
         found = running.replay.find(at, ModelLine, request, self.node)
         if found is not None:
             spending.begin_turn()
             spending.recall(found.seconds)
         else:
             said = tuple(asked.messages[asked.known :])
-            _check_length(self.node, said)
+            check_length(self.node, said)
             with running.performing(self.scope, at) as start:
                 spending.begin_turn()
                 self.mark()
-                reply = self._complete(model, asked, spending)
+                reply = reply_to(asked, model, self.node, spending)
                 line = ModelLine(
                     at=at,
                     request=request,
@@ -284,7 +269,7 @@ class Turn:
             spending = Spending(flow.budget, flow.name, above.running.seconds, spending)
         scope = Scope(
             running=above.running,
-            nodes=f"{self.node}.{name}." if name else f"{self.node}.",
+            nodes=part_prefix(self.node, name),
             at=f"{self.at}/{place}/" if place else f"{self.at}/",
             model=flow.model or above.model,
             spending=spending,
@@ -306,21 +291,6 @@ class Turn:
             )
         return found, own if isinstance(own, str) else None
 
-    def _complete(self, model: Model, asked: Asked, spending: Spending) -> Reply:
-        left = spending.seconds_left()
-        given = replace(asked.options, seconds=left)
-        try:
-            reply = model.complete(tuple(asked.messages), asked.tools, asked.schema, given)
-        except ModelTimeout:
-            spending.seconds_left()  # says whose time it was, if it was the budget's
-            raise
-        if not isinstance(reply, Reply):
-            raise ModelError(
-                f"the model of `{self.node}` gave a `{type(reply).__name__}`; its `complete` has "
-                "to return a `soma.core.Reply`."
-            )
-        return reply
-
     def _restored(self, kept: Kept, at: str) -> object:
         try:
             return restore(kept, self.scope.running.folder)
@@ -337,26 +307,3 @@ class Turn:
         while turn is not None:
             turn.performed = True
             turn = turn.scope.turn
-
-
-def _check_length(node: NodeId, messages: Sequence[Message]) -> None:
-    """Raise before a model is asked what no journal could keep."""
-    texts = [text for one in messages for text in (one.text, *(c.arguments for c in one.calls))]
-    size = sum(len(json.encode(sendable(text))) for text in texts)
-    if size > LONGEST_LINE // 2:
-        raise InvalidInput(
-            f"`{node}` would say {size:,} bytes to its model; {LONGEST_LINE // 2:,} are the most "
-            "at once. Put less into its prompt, such as a summary or the path of a file."
-        )
-
-
-def _request(asked: Asked) -> dict[str, object]:
-    """Return what counts of a question to a model: a resumed run has to ask the same."""
-    return {
-        "messages": to_builtins(asked.messages),
-        "tools": to_builtins(asked.tools),
-        "schema": to_builtins(asked.schema),
-        "name": asked.options.name,
-        "temperature": asked.options.temperature,
-        "most_tokens": asked.options.most_tokens,
-    }

@@ -15,7 +15,8 @@ from soma.tracking._layout import (
     MODULES,
     SINKS,
 )
-from soma.tracking._record import RunRecord, diagnostic_of, event_of, point_of
+from soma.tracking._line_reading import diagnostic_of, event_of, point_of
+from soma.tracking._record import RunRecord
 from soma.tracking._whole_files import read_diagnostics, read_graph, read_modules
 
 _MOST_TOLD = 5  # bad lines of one file

@@ -18,10 +18,11 @@ from soma.core import Diagnostic
 from soma.errors import InvalidInput, SinkWarning
 from soma.files import Appender, make_folder
 from soma.tracking._layout import DIAGNOSTICS, METRICS, SINKS
+from soma.tracking._line_reading import point_of
 from soma.tracking._lines import encode
 from soma.tracking._plain import text_out
 from soma.tracking._points import Manifest
-from soma.tracking._record import RunRecord, point_of
+from soma.tracking._record import RunRecord
 from soma.tracking._sink import Point, Sink
 from soma.tracking._status import Standing
 from soma.tracking._tail import Tail

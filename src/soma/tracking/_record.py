@@ -10,11 +10,9 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, TypeVar
 
-from msgspec import convert
-
 from soma.core import Diagnostic, ModuleFlow
 from soma.errors import UnknownRun
-from soma.files import TEMPORARY, is_folder, parse_json, read_lines
+from soma.files import TEMPORARY, is_folder, read_lines
 from soma.tracking._graph_record import GraphRecord
 from soma.tracking._journal_lines import JournalLine
 from soma.tracking._journal_reading import read_journal
@@ -28,8 +26,8 @@ from soma.tracking._layout import (
     STATUS,
     runs_folder,
 )
-from soma.tracking._lines import NodeLine, decode_metric
-from soma.tracking._numbers import as_step, number_in
+from soma.tracking._line_reading import diagnostic_of, event_of, node_line_of, point_of
+from soma.tracking._lines import NodeLine
 from soma.tracking._points import CacheActivity, Manifest, State, Timing
 from soma.tracking._status import Standing, standing
 from soma.tracking._whole_files import (
@@ -42,8 +40,6 @@ from soma.tracking._whole_files import (
 
 T = TypeVar("T")
 Columns = tuple["array[int]", "array[float]", "array[float]"]  # step, value, time
-
-_NUMBERS = ("loss", "validation_loss")  # of an event, where a string may stand for a number
 
 
 class RunRecord:
@@ -185,8 +181,7 @@ class RunRecord:
     def _node_lines(self) -> list[NodeLine]:
         # A long training has a line for each step, and few of nodes.
         lines = (line for line in _lines(self.dir / EVENTS) if b'"node"' in line)
-        events = (event for event in map(event_of, lines) if event is not None)
-        found = [_or(None, _node_line, event) for event in events]
+        found = map(node_line_of, lines)
         replays = (self.dir / JOURNAL).exists()
         return [line for line in found if line is not None and not (replays and line.cached)]
 
@@ -227,39 +222,6 @@ def run_records(root: str | PathLike[str] = ".soma") -> list[RunRecord]:
         except (OSError, UnknownRun):  # removed in the meantime
             continue
     return sorted(found, key=lambda run: (run.manifest.created_at, run.id), reverse=True)
-
-
-def point_of(line: bytes) -> tuple[str, int, float, float] | None:
-    """Return name, step, value and time of the point that a line holds; None if it holds none."""
-    try:
-        found = decode_metric(line)
-        return found.name, as_step(found.step, found.name), number_in(found.value), found.time
-    except (ValueError, RecursionError):  # `InvalidInput` is one
-        return None
-
-
-def diagnostic_of(line: bytes) -> Diagnostic | None:
-    """Return the diagnostic that a line holds; None if it holds none."""
-    return _or(None, _diagnostic, line)
-
-
-def event_of(line: bytes) -> dict[str, Any] | None:
-    """Return the event that a line holds; None if it holds none."""
-    try:
-        value = parse_json(line)
-        if not isinstance(value, dict) or not isinstance(value.get("event"), str):
-            return None
-        return value | {name: number_in(value[name]) for name in _NUMBERS if value.get(name)}
-    except (ValueError, TypeError):
-        return None
-
-
-def _diagnostic(line: bytes) -> Diagnostic:
-    return convert(parse_json(line), Diagnostic)
-
-
-def _node_line(event: dict[str, Any]) -> NodeLine | None:
-    return convert(event, NodeLine) if event["event"] == "node" else None
 
 
 def _or(otherwise: T, read: Callable[[Any], T], given: object) -> T:

@@ -64,8 +64,7 @@ class _Reading:
         # A call that stopped to ask is made again.
         self._ended |= {line.at.rpartition("/")[0] for line in lines if isinstance(line, AskedLine)}
         self._answered = {line.at for line in lines if isinstance(line, AnsweredLine)}
-        self._replies: dict[NodeId, tuple[str, tuple[ToolCall, ...]]] = {}
-        self._problems: dict[NodeId, str | None] = {}
+        self._last: dict[NodeId, ModelLine] = {}  # turn of a node
         self._calls: set[tuple[NodeId, str]] = set()
 
     def entries(self, line: JournalLine) -> Iterator[ConversationEntry]:
@@ -74,8 +73,7 @@ class _Reading:
             for message in line.messages:
                 if not self._is_told(line.node, message):
                     yield _message(line, message)
-            self._replies[line.node] = line.reply.text, line.reply.calls
-            self._problems[line.node] = line.problem
+            self._last[line.node] = line
             yield _reply(line)
         elif isinstance(line, ToolLine):
             self._calls.add((line.node, line.call.id))
@@ -92,11 +90,17 @@ class _Reading:
             yield _begun(line)
 
     def _is_told(self, node: NodeId, message: Message) -> bool:
-        if message.role == "assistant":
-            return self._replies.get(node) == (message.text, message.calls)
+        if message.role == "tool":
+            return (node, message.call_id) in self._calls
+        last = self._last.get(node)
+        if last is None:
+            return False
         if message.role == "user":  # why its last reply was not taken
-            return message.text == self._problems.get(node)
-        return message.role == "tool" and (node, message.call_id) in self._calls
+            return message.text == last.problem
+        return message.role == "assistant" and (message.text, message.calls) == (
+            last.reply.text,
+            last.reply.calls,
+        )
 
 
 def _message(line: ModelLine, message: Message) -> ConversationEntry:

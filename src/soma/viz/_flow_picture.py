@@ -30,6 +30,11 @@ def flow_diagram(flow: ModuleFlow, notes: Mapping[str, NodeNote]) -> Diagram:
     )
 
 
+def shape_text(node: FlowNode) -> str:
+    """Return the shape of what a call gave, `96×32`; nothing where it has none."""  # noqa: RUF002
+    return "×".join(map(str, node.shape or ()))  # noqa: RUF001
+
+
 def _frames(flow: ModuleFlow, notes: Mapping[str, NodeNote]) -> set[str]:
     """Return the paths of the containers that hold two things or more, or that have a note."""
     leaves = {node.path for node in flow.nodes if node.kind == "module"}
@@ -66,7 +71,7 @@ def _group(path: str, frames: set[str], note: NodeNote) -> Group:
 
 def _box(node: FlowNode, note: NodeNote, frames: set[str]) -> Box:
     group = _nearest(_around(node), frames)
-    shape = "×".join(map(str, node.shape)) if node.shape is not None else ""  # noqa: RUF001
+    shape = shape_text(node)
     seldom = [_share(node.share)] if node.share < 1 else []
     told = [f"{node.id}: {node.label}", node.detail, f"output {shape}" if shape else ""]
     tooltip = "\n".join(line for line in [*told, *seldom, note.why] if line)

@@ -8,7 +8,7 @@ from soma.draw import counted
 from soma.tracking import CacheActivity, RunRecord
 from soma.viz._conversation import conversation
 from soma.viz._graph_picture import NodeNote
-from soma.viz._node_timings import node_timings
+from soma.viz._node_timings import NodeTiming, node_timings
 from soma.viz._usage import NodeUsage, node_usage
 
 Flags = Iterable[Mapping[str, Any]]
@@ -31,19 +31,12 @@ def graph_notes(record: RunRecord, flags: Flags) -> dict[NodeId, NodeNote]:
     notes = {}
     for node in (one.id for one in graph.nodes):
         timing, looked = timings.get(node), activity.get(node)
-        status: Literal["ran", "failed", "not run"] | None = "ran"
-        if timing is None and not _has_begun(node, usage):
-            # A run that recorded no turn at all says nothing about a node.
-            status = "not run" if timings or usage else None
-        elif timing is None:
-            status = "ran"
-        elif timing.failed:
-            status = "failed"
         reasons = [errors.get(node), None if looked is None else looked.why, why.get(node)]
         notes[node] = NodeNote(
             seconds=None if timing is None else timing.seconds,
             cached=None if looked is None else _cached(looked),
-            status=status,
+            # A run that recorded no turn at all says nothing about a node.
+            status=_status(node, timing, usage) if timings or usage else None,
             flags=flagged.get(node, ()),
             why="\n".join(filter(None, reasons)),
             turns=_turns(usage.get(node)),
@@ -53,9 +46,18 @@ def graph_notes(record: RunRecord, flags: Flags) -> dict[NodeId, NodeNote]:
     return notes
 
 
-def _has_begun(node: NodeId, usage: Iterable[NodeId]) -> bool:
-    """Whether a node of a flow did something, or one inside of it; a turn is told at its end."""
-    return any(f"{one}.".startswith(f"{node}.") for one in usage)
+def _status(
+    node: NodeId, timing: NodeTiming | None, usage: Iterable[NodeId]
+) -> Literal["ran", "failed", "not run"]:
+    """Return how it went with a node.
+
+    Args:
+        usage: nodes of a flow that did something; a turn has no timing before its end.
+    """
+    if timing is not None:
+        return "failed" if timing.failed else "ran"
+    has_begun = any(f"{one}.".startswith(f"{node}.") for one in usage)  # it, or a part of it
+    return "ran" if has_begun else "not run"
 
 
 def _turns(used: NodeUsage | None) -> str:

@@ -7,6 +7,7 @@ from soma.draw import printable
 from soma.tracking import GraphRecord, NodeRecord
 from soma.viz._durations import duration
 from soma.viz._flow_nodes import kind_badge, routes_said
+from soma.viz._flow_picture import shape_text
 from soma.viz._graph_picture import UNNOTED, NodeNote
 
 _SAID = {"hit": "from the cache", "mixed": "partly from the cache"}
@@ -28,8 +29,7 @@ def flow_text(flow: ModuleFlow) -> str:
     reads = _reads((edge.source, edge.target) for edge in flow.edges)
     lines = [printable(f"{flow.node} ({flow.class_name})")]
     for node in flow.nodes:
-        shape = "×".join(map(str, node.shape or ()))  # noqa: RUF001
-        line = f"{node.id} ({node.label}){reads.get(node.id, '')}  {shape}"
+        line = f"{node.id} ({node.label}){reads.get(node.id, '')}  {shape_text(node)}"
         lines.append(f"  {printable(line).rstrip()}")
     lines += (
         printable(f"  no gradient from {edge.source} to {edge.target}: {edge.cut}")

@@ -28,10 +28,11 @@ class NodeUsage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowUsage:
-    """What all nodes of a flow did together."""
+    """What all nodes of a flow did together; fields as of one node."""
 
     turns: int
-    tokens: int
+    usage: Usage
+    seconds: float
     calls: int
     open_questions: int
 
@@ -39,7 +40,7 @@ class FlowUsage:
         """Return the numbers by name that are not zero, for people."""
         found = {
             "turns": self.turns,
-            "tokens": self.tokens,
+            "tokens": self.usage.tokens,
             "tool calls": self.calls,
             "open questions": self.open_questions,
         }
@@ -53,7 +54,8 @@ def flow_usage(usage: Iterable[NodeUsage]) -> FlowUsage | None:
         return None
     return FlowUsage(
         turns=sum(one.turns for one in found),
-        tokens=sum(one.usage.tokens for one in found),
+        usage=sum((one.usage for one in found), Usage()),
+        seconds=sum(one.seconds for one in found),
         calls=sum(sum(by.values()) for one in found for by in one.calls.values()),
         open_questions=sum(one.open_questions for one in found),
     )

@@ -3,7 +3,7 @@
 import time
 from datetime import datetime
 
-from soma.tracking import RunRecord, Standing
+from soma.tracking import Manifest, RunRecord, Standing
 from soma.viz._durations import duration
 
 
@@ -17,7 +17,13 @@ def moment(seconds: float) -> str:
 
 def length(record: RunRecord, standing: Standing) -> str:
     """Return how long a run took, or goes on already; nothing where nobody knows."""
-    began, ended = record.manifest.created_at, standing.ended_at
-    if ended is None and standing.state == "running":
-        ended = time.time()
-    return "" if ended is None or ended < began else duration(ended - began)
+    seconds = seconds_taken(record.manifest, standing, time.time())
+    return "" if seconds is None else duration(seconds)
+
+
+def seconds_taken(manifest: Manifest, standing: Standing, now: float) -> float | None:
+    """Return the seconds from a run's beginning to its end, or to now; None where nobody knows."""
+    ended = now if standing.state == "running" else standing.ended_at
+    if ended is None or ended < manifest.created_at:
+        return None
+    return ended - manifest.created_at

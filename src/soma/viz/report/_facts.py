@@ -20,6 +20,7 @@ from soma.viz._graph_picture import NodeNote
 from soma.viz._node_timings import NodeTiming, node_timings
 from soma.viz._notes import graph_notes
 from soma.viz._usage import LOGGED, NodeUsage, node_usage
+from soma.viz._when import seconds_taken
 from soma.viz.figures import GanttInfo, MetricsInfo, gantt_info
 from soma.viz.report._curves import report_curves
 from soma.viz.report._told import Told, told
@@ -53,12 +54,7 @@ class Facts:
     @property
     def length(self) -> float | None:
         """Seconds from the beginning to the end, or to now; None where nobody knows."""
-        ended = self.standing.ended_at
-        if ended is None and self.standing.state == "running":
-            ended = self.made_at
-        if ended is None or ended < self.manifest.created_at:
-            return None
-        return ended - self.manifest.created_at
+        return seconds_taken(self.manifest, self.standing, self.made_at)
 
     @property
     def drawn(self) -> MetricsInfo:

@@ -19,6 +19,7 @@ _SHOWN = 900  # characters of a text that stand there unasked
 _SHOWN_LINES = 16
 _LINE = 72  # characters of arguments that need no indent
 _TAB = 4
+_WHO = {"reply": "model", "question": "asks", "call": "tool"}
 _SAID = {
     ("reply", "refused"): Badge(text="✕ the model refused", ink="bad"),
     ("reply", "truncated"): Badge(text="▲ cut off before its end", ink="warning"),
@@ -174,9 +175,6 @@ def _item(entry: ConversationEntry, answers: dict[str, list[ConversationEntry]])
         note=entry.problem or (entry.where or ""),
         calls=tuple(calls),
     )
-
-
-_WHO = {"reply": "model", "question": "asks", "call": "tool"}
 
 
 def _route(entry: ConversationEntry, times: int) -> Item:

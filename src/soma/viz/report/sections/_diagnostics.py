@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from soma.core import Diagnostic
+from soma.draw import counted
 from soma.viz.report._facts import Facts
 from soma.viz.report._fill import fill
 from soma.viz.report._section import Section
@@ -29,7 +30,7 @@ def diagnostics_section(facts: Facts) -> Section | None:
     return Section(
         key="diagnostics",
         title="Diagnostics",
-        count="1 finding" if len(found) == 1 else f"{len(found):,} findings" if found else "",
+        count=counted(len(found), "finding") if found else "",
         body=fill("diagnostics.jinja", findings=[finding(one) for one in found]),
     )
 

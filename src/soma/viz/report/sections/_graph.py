@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from soma.draw import Badge
+from soma.draw import Badge, counted
 from soma.tracking import NodeRecord
 from soma.viz._durations import duration
 from soma.viz._flow_nodes import routes_said
@@ -52,7 +52,7 @@ def graph_section(facts: Facts) -> Section | None:
     return Section(
         key="graph",
         title="Graph",
-        count="1 node" if count == 1 else f"{count:,} nodes",
+        count=counted(count, "node"),
         body=fill(
             "graph.jinja",
             drawing=picture(graph_svg(graph, facts.notes)),

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
+from soma.draw import counted
 from soma.viz._flow_picture import flow_svg
 from soma.viz._notes import flow_notes
 from soma.viz.report._facts import Facts
@@ -39,11 +40,10 @@ def inside_section(facts: Facts) -> Section | None:
         left_out.append(
             f"{len(shown)} of {len(facts.modules):,} insides are drawn; the data holds all."
         )
-    count = len(facts.modules)
     return Section(
         key="inside",
         title="Inside the modules",
-        count="1 module" if count == 1 else f"{count:,} modules",
+        count=counted(len(facts.modules), "module"),
         body=fill(
             "inside.jinja",
             insides=[

@@ -4,6 +4,7 @@ from dataclasses import replace
 from math import isfinite
 from typing import NamedTuple
 
+from soma.draw import counted
 from soma.viz._chart import Chart
 from soma.viz._figure import Figure
 from soma.viz.figures import Curve, metrics_chart
@@ -39,7 +40,7 @@ def metrics_section(facts: Facts) -> Section | None:
     return Section(
         key="metrics",
         title="Metrics",
-        count="1 metric" if len(curves) == 1 else f"{len(curves):,} metrics",
+        count=counted(len(curves), "metric"),
         body=fill(
             "metrics.jinja",
             cards=[picture(Figure(card).to_svg(width=_WIDTH)) for card in cards],
@@ -67,10 +68,9 @@ def _left_out(curves: list[Curve], drawn: int, groups: int) -> tuple[str, ...]:
             sum(len(curve.steps) for curve in thinned),
             sum(curve.logged for curve in thinned),
         )
-        what = "1 metric" if len(thinned) == 1 else f"{len(thinned):,} metrics"
         found.append(
-            f"Of the {logged:,} points of {what}, {kept:,} are in this file: the least and the "
-            "greatest of each stretch."
+            f"Of the {logged:,} points of {counted(len(thinned), 'metric')}, {kept:,} are in this "
+            "file: the least and the greatest of each stretch."
         )
     if drawn < groups:
         found.append(

@@ -1,5 +1,6 @@
 """What ran when."""
 
+from soma.draw import counted
 from soma.viz._chart import Chart
 from soma.viz.figures import gantt_chart
 from soma.viz.report._facts import Facts
@@ -18,7 +19,7 @@ def timeline_section(facts: Facts) -> Section | None:
     return Section(
         key="timeline",
         title="Timeline",
-        count="1 turn" if turns == 1 else f"{turns:,} turns",
+        count=counted(turns, "turn"),
         body=figure("timeline", timeline(facts), widths=WIDTHS if bars <= _FEW else ONE),
         left_out=(joined,) if bars < turns else (),
     )

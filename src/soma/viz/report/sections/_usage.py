@@ -1,12 +1,10 @@
 """What each node of a flow cost and did, a row for each, and all of them together."""
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
-from soma.core import Usage
 from soma.draw import Badge, counted, shortened
 from soma.viz._durations import duration
-from soma.viz._usage import NodeUsage, flow_usage
+from soma.viz._usage import FlowUsage, NodeUsage, flow_usage
 from soma.viz.report._facts import Facts
 from soma.viz.report._fill import fill
 from soma.viz.report._section import Section
@@ -30,17 +28,17 @@ class Row(NamedTuple):
 
 def usage_section(facts: Facts) -> Section | None:
     """Return turns and tokens by node; None where the run is of no flow."""
-    if not facts.usage:
+    total = flow_usage(facts.usage)
+    if total is None:
         return None
     rows = [_row(one) for one in facts.usage[:_MOST]]
-    total = flow_usage(facts.usage)
-    tokens = 0 if total is None else total.tokens
+    tokens = total.usage.tokens
     many = f"{_MOST} of {len(facts.usage):,} nodes stand in the table of turns and tokens."
     return Section(
         key="usage",
         title="Turns and tokens",
         count=counted(tokens, "token") if tokens else "",
-        body=fill("usage.jinja", rows=[*rows, _total(facts.usage)]),
+        body=fill("usage.jinja", rows=[*rows, _total(total)]),
         left_out=(many,) if len(facts.usage) > _MOST else (),
     )
 
@@ -71,17 +69,14 @@ def _row(one: NodeUsage) -> Row:
     )
 
 
-def _total(usage: Iterable[NodeUsage]) -> Row:
-    found = [*usage]
-    calls = sum(sum(by.values()) for one in found for by in one.calls.values())
-    used = sum((one.usage for one in found), Usage())
+def _total(all_nodes: FlowUsage) -> Row:
     return Row(
         node="all",
-        turns=_number(sum(one.turns for one in found)),
-        tokens_in=_number(used.input_tokens),
-        tokens_out=_number(used.output_tokens),
-        time=duration(sum(one.seconds for one in found)),
-        calls=counted(calls, "call") if calls else "",
+        turns=_number(all_nodes.turns),
+        tokens_in=_number(all_nodes.usage.input_tokens),
+        tokens_out=_number(all_nodes.usage.output_tokens),
+        time=duration(all_nodes.seconds),
+        calls=counted(all_nodes.calls, "call") if all_nodes.calls else "",
         routes="",
         badges=(),
     )

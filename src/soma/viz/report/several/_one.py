@@ -11,6 +11,7 @@ from soma.draw import Ink
 from soma.errors import UnknownRun
 from soma.health import Finding, HealthRecord
 from soma.tracking import Manifest, RunRecord, Standing
+from soma.viz._when import seconds_taken
 from soma.viz.figures import Curve, faults_of, metrics_info
 from soma.viz.report._curves import thinner
 
@@ -78,7 +79,7 @@ def one_run(folder: str | PathLike[str], most: int) -> OneRun | None:
         id=record.id,
         manifest=manifest,
         standing=standing,
-        seconds=_seconds(manifest, standing),
+        seconds=seconds_taken(manifest, standing, time.time()),
         curves={
             curve.name: thinner(curve, most)
             for group in metrics_info(record, (), None).groups
@@ -99,10 +100,3 @@ def _health(record: HealthRecord) -> Health:
         # The one that gave the word is told first.
         faults.sort(key=lambda one: one.certainty != "certain")
     return Health(word, tuple(faults[:MOST_FINDINGS]), len(faults), report.n_steps)
-
-
-def _seconds(manifest: Manifest, standing: Standing) -> float | None:
-    ended = time.time() if standing.state == "running" else standing.ended_at
-    if ended is None or ended < manifest.created_at:
-        return None
-    return ended - manifest.created_at
