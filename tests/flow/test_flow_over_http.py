@@ -12,9 +12,11 @@ from tests.flow.server import (
     AT_ONCE,
     ChatServer,
     call,
+    chunk,
     completion,
     failing,
     silent,
+    streamed,
     whole,
 )
 from tests.flow.talking import only_run
@@ -47,6 +49,27 @@ def test_an_agent_calls_tools_over_http(server: ChatServer, tmp_path: Path) -> N
     assert (result.output, result.turns) == ("It is 3.", 2)
     assert said[0] == "3"
     assert said[1].startswith("`add` was not called.")
+
+
+def test_a_stream_is_heard_by_node_and_a_replay_says_nothing(
+    server: ChatServer, tmp_path: Path
+) -> None:
+    """`on_text` gets each piece with the node that asked, when it comes and not again."""
+    server.answers += [
+        streamed(chunk({"content": "Hi"}), chunk({"content": " you."}), chunk({}, "stop")),
+        streamed(chunk({"content": "Bye."}), chunk({}, "stop")),
+    ]
+    heard: list[tuple[str, str]] = []
+    flow = Flow.somatize(
+        LLM() >> LLM(),
+        model=model(server, stream=True),
+        on_text=lambda node, piece: heard.append((node, piece)),
+    )
+    result = flow.run("hello", root=tmp_path)
+    flow.resume(result.run_dir)
+
+    assert result.output == "Bye."
+    assert heard == [("llm", "Hi"), ("llm", " you."), ("llm_2", "Bye.")]
 
 
 def test_a_label_is_repaired_over_http(server: ChatServer, tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """`Asked`: what a model is asked, as the journal knows it again, and the reply to it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from msgspec import json, to_builtins
 
@@ -35,14 +36,21 @@ class Asked:
         }
 
 
-def reply_to(asked: Asked, model: Model, node: NodeId, spending: Spending) -> Reply:
-    """Return a model's reply, in the time that is left.
+def reply_to(
+    asked: Asked,
+    model: Model,
+    node: NodeId,
+    spending: Spending,
+    on_text: Callable[[NodeId, str], None] | None,
+) -> Reply:
+    """Return a model's reply, in the time that is left; `on_text` is told of it as it comes.
 
     Raises:
         BudgetSpent: there is none left.
         ModelError: there is no reply.
     """
-    given = replace(asked.options, seconds=spending.seconds_left())
+    told = None if on_text is None else partial(on_text, node)
+    given = replace(asked.options, seconds=spending.seconds_left(), on_text=told)
     try:
         reply = model.complete(tuple(asked.messages), asked.tools, asked.schema, given)
     except ModelTimeout:

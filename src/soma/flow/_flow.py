@@ -1,6 +1,6 @@
 """`Flow`: nodes of reasoning and of computing connected into one, which runs and goes on."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from os import PathLike
 from typing import Self
 
@@ -36,6 +36,8 @@ class Flow(DeclaredFlow):
             variables of the environment that are named like a key, token, secret or password, and
             the passwords in addresses there.
         side_by_side: the most models and tools at work at once.
+        on_text: is told `(node id, piece)` of what models say while it comes, on the thread that
+            asked; for that a model has to stream, as `OpenAIModel(..., stream=True)` does.
     """
 
     def __init__(
@@ -46,12 +48,14 @@ class Flow(DeclaredFlow):
         budget: Budget | None = None,
         secrets: Iterable[str] = (),
         side_by_side: int = 4,
+        on_text: Callable[[str, str], None] | None = None,
     ) -> None:
         super().__init__(name=name, model=model, budget=budget)
         if type(side_by_side) is not int or side_by_side < 1:
             raise InvalidInput(f"`side_by_side` is {side_by_side!r}; a number from 1 on is wanted.")
         self.secrets = tuple(secrets)
         self.side_by_side = side_by_side
+        self.on_text = on_text
 
     @classmethod
     def somatize(
@@ -63,6 +67,7 @@ class Flow(DeclaredFlow):
         budget: Budget | None = None,
         secrets: Iterable[str] = (),
         side_by_side: int = 4,
+        on_text: Callable[[str, str], None] | None = None,
     ) -> Self:
         """Make a flow of an expression of nodes, graphs and flows, `>>` and `|`.
 
@@ -70,7 +75,12 @@ class Flow(DeclaredFlow):
             CompileError: with all that is wrong in the expression.
         """
         flow = cls(
-            name=name, model=model, budget=budget, secrets=secrets, side_by_side=side_by_side
+            name=name,
+            model=model,
+            budget=budget,
+            secrets=secrets,
+            side_by_side=side_by_side,
+            on_text=on_text,
         )
         flow.topology.add_expression(as_composable(expression, "in `somatize`"))
         compiled(flow, "inference", needs_model=False)  # another flow may have one for it

@@ -33,6 +33,7 @@ class Running:
         folder: of the run.
         answers: of people, by place or node.
         side_by_side: the most effects at once.
+        on_text: is told which node's model says what, while it comes.
         say: is told of each node's turns.
         walk: runs a flow.
     """
@@ -47,6 +48,7 @@ class Running:
         secrets: Secrets,
         answers: Mapping[str, object],
         side_by_side: int,
+        on_text: Callable[[NodeId, str], None] | None,
         say: Callable[[Event], None],
         walk: Walk,
     ) -> None:
@@ -56,6 +58,7 @@ class Running:
         self.secrets = secrets
         self.answers = answers
         self.side_by_side = side_by_side
+        self.on_text = on_text
         self.say = say
         self.walk = walk
         self._journal = journal

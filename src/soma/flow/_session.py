@@ -152,6 +152,7 @@ def _through(
         secrets=run.secrets if run is not None else secrets or Secrets(),
         answers=answers,
         side_by_side=flow.side_by_side,
+        on_text=flow.on_text,
         say=say,
         walk=walk,
     )

@@ -84,7 +84,7 @@ class Turn:
             with running.performing(self.scope, at) as start:
                 spending.begin_turn()
                 self.mark()
-                reply = reply_to(asked, model, self.node, spending)
+                reply = reply_to(asked, model, self.node, spending, running.on_text)
                 line = ModelLine(
                     at=at,
                     request=request,
