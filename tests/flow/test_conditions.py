@@ -68,7 +68,7 @@ def test_a_model_chooses_among_the_labels(tmp_path: Path) -> None:
 def test_an_llm_chooses_by_its_own_prompt(tmp_path: Path) -> None:
     """A label that there is not gets a turn to repair."""
     model = ScriptedModel(['{"label": "great"}', '{"label": "good"}'])
-    ask = LLM(prompt="Judge {input}.", system="Be strict.")
+    ask = LLM(prompt="Judge {input}.", instructions="Be strict.")
     flow = Flow.somatize(Condition(ask, {"good": None, "bad": None}), model=model)
 
     assert flow.run("it", root=tmp_path).output == "it"

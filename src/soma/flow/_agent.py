@@ -58,7 +58,6 @@ class Agent(Speaker):
     """
 
     kind = "agent"
-    instructions: str | None = None
     tools: Sequence[object] = ()
     turns: int = 10
 

@@ -174,14 +174,14 @@ class Decision:
         return label
 
     def _of_model(self, choose: LLM | Model, value: object, turn: "Turn", part: str) -> str:
-        system = None
+        instructions = None
         if isinstance(choose, LLM):
-            text, system = Prompt(choose.prompt).fill(value), choose.system
+            text, instructions = Prompt(choose.prompt).fill(value), choose.instructions
             manner = choose._manner()
         else:
             text = Prompt(_QUESTION).fill({"labels": ", ".join(self._labels), "value": value})
             manner = Manner(model=choose, temperature=None, most_tokens=None, repairs=1)
-        talk = Conversation(turn, manner, opening(system, text), part=f"{part}choose_")
+        talk = Conversation(turn, manner, opening(instructions, text), part=f"{part}choose_")
         return str(only_answer(talk, _OneOf(self._labels)))
 
 

@@ -158,9 +158,9 @@ def as_schema(schema: object) -> Schema | None:
     return schema if schema is None or isinstance(schema, Schema) else Schema(schema)
 
 
-def opening(system: str | None, text: str) -> list[Message]:
+def opening(instructions: str | None, text: str) -> list[Message]:
     """Return the first messages of a conversation."""
-    first = [Message(role="system", text=sendable(system))] if system else []
+    first = [Message(role="system", text=sendable(instructions))] if instructions else []
     return [*first, Message(role="user", text=text)]
 
 

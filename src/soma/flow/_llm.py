@@ -18,6 +18,7 @@ class Speaker(FlowNode):
     """A node that asks a model; what its arguments leave out stays as the class has it."""
 
     model: Model | str | None = None
+    instructions: str | None = None
     prompt: str = "{input}"
     schema: object = None
     temperature: float | None = None
@@ -95,7 +96,7 @@ class LLM(Speaker):
     Args:
         model: a model, the name of one for the model of the flow, or None for that one as it is.
         prompt: what is asked; `{input}` is the whole value, `{name}` a part of a mapping.
-        system: what the model is told before.
+        instructions: what the model is told first.
         schema: what the reply has to be: a dataclass, `Literal[...]`, a JSON schema and the like.
         temperature: 0 for the likeliest words.
         most_tokens: at which a reply is cut, which is an error.
@@ -103,14 +104,13 @@ class LLM(Speaker):
     """
 
     kind = "llm"
-    system: str | None = None
 
     def __init__(
         self,
         model: Model | str | None = None,
         *,
         prompt: str | None = None,
-        system: str | None = None,
+        instructions: str | None = None,
         schema: object = None,
         temperature: float | None = None,
         most_tokens: int | None = None,
@@ -119,7 +119,7 @@ class LLM(Speaker):
         self._set(
             model=model,
             prompt=prompt,
-            system=system,
+            instructions=instructions,
             schema=schema,
             temperature=temperature,
             most_tokens=most_tokens,
@@ -133,5 +133,5 @@ class LLM(Speaker):
         Raises:
             NoAnswer: it refused, was cut off, or never fit the schema.
         """
-        messages = opening(self.system, Prompt(self.prompt).fill(value))
+        messages = opening(self.instructions, Prompt(self.prompt).fill(value))
         return only_answer(Conversation(turn, self._manner(), messages), self._schema)
