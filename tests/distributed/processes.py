@@ -92,6 +92,9 @@ def listeners(process: int) -> set[str]:
     return found
 
 
+LOOPBACK = {"0100007F", "00000000000000000000000001000000", "0000000000000000FFFF00000100007F"}
+
+
 def addresses(listening: set[str]) -> set[str]:
     """Return addresses without their ports."""
     return {one.split(":")[0] for one in listening}

@@ -24,7 +24,6 @@ from tests.training.filters import Dense
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]
 
-LOOPBACK = {"0100007F", "00000000000000000000000001000000", "0000000000000000FFFF00000100007F"}
 TRAIN_FOR_EVER = """
 from tests.distributed.test_faults import *
 g = Graph.somatize(Dense(2).at("worker1")).materialize(X).train()
@@ -78,7 +77,7 @@ def test_all_sockets_are_on_loopback(folder: Path) -> None:
         (session,) = processes.children(worker.pid)
         found = [processes.listeners(one) for one in (client.pid, worker.pid, session)]
 
-    assert processes.addresses(set.union(*found)) <= LOOPBACK
+    assert processes.addresses(set.union(*found)) <= processes.LOOPBACK
     assert found[1] == set()
 
 

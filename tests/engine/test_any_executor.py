@@ -54,6 +54,16 @@ class RaisesOdd(Filter):
         raise Odd(1, 2)
 
 
+class Mean(Filter):
+    """Learns a mean, a tensor, and takes it away."""
+
+    def fit(self, x, y=None):
+        return x.mean()
+
+    def forward(self, x, state):
+        return x - state
+
+
 class Multiplies(Filter):
     """Tells in which type torch multiplies and makes numbers."""
 
@@ -165,6 +175,19 @@ def test_settings_of_torch_go_along(executor: Executor) -> None:
 
     assert found == ["torch.bfloat16", "torch.float64"]
     assert g.forward(0, executor=executor)["multiplies"] == ["torch.float32"] * 2
+
+
+def test_inputs_and_states_stay_where_they_are(executor: Executor) -> None:
+    """No tensor is moved into shared memory while another node may be reading it."""
+    x = torch.arange(6.0)
+    g = Graph.somatize(Mean() | Same(), cache=None).fit(x, executor=executor)
+    state = g.get_node_state("mean")
+    before = [one.data_ptr() for one in (x, state)]
+    found = g.forward(x, executor=executor)["mean"]
+
+    assert [one.data_ptr() for one in (x, state)] == before
+    assert not x.is_shared()
+    assert torch.equal(found, x - 2.5)
 
 
 def test_modules_stay_here(executor: Executor) -> None:

@@ -68,8 +68,10 @@ class Centre(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 def main(name: str, folder: str) -> None:
     """Fit one chain, and tell its output, what became of it and whether pickle was asked."""
     asked: list[str] = []
-    sys.addaudithook(lambda event, _: asked.append(event) if event.startswith("pickle.") else None)
     make, data = {**STORED, **KEPT_IN_MEMORY}[name]
+    # Libraries that are imported on the way may pickle for themselves, so they come first.
+    soma.Graph.somatize(soma.sk(make()), cache=f"{folder}/first").fit(data, Y).forward(data)
+    sys.addaudithook(lambda event, _: asked.append(event) if event.startswith("pickle.") else None)
     g = soma.Graph.somatize(soma.sk(make()), cache=folder).fit(data, Y)
     (node,) = g.filter_ids()
     reason = soma.why(g, node)

@@ -7,12 +7,13 @@ executor's own means, and so is what comes back.
 import os
 import traceback
 from collections.abc import Callable
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextvars import copy_context
-from copy import copy
+from copy import copy, deepcopy
 from dataclasses import dataclass
 from secrets import randbits, token_hex
 
+from soma._extras import loaded
 from soma.core import Phase
 from soma.engine._ambient import Settings, under
 from soma.engine._run import add_note, has_note
@@ -49,7 +50,7 @@ def handed(executor: Executor, task: Task) -> Future[object]:
             return executor.submit(copy_context().run, _take, task)
         # Dask answers equal calls with one result, unless it is told otherwise. The number makes
         # each call another one, so that two nodes of one kind draw their own numbers.
-        return executor.submit(_take_away, task, token_hex(8))
+        return executor.submit(_take_away, _apart(task, executor), token_hex(8))
     except Exception as error:
         future: Future[object] = Future()
         future.set_exception(error)
@@ -79,6 +80,16 @@ def answer_of(future: Future[object], task: Task, executor: Executor) -> object:
         ) from error
     finally:
         del future  # it holds the error, whose traceback holds this frame
+
+
+def _apart(task: Task, executor: Executor) -> Task:
+    """Return the task with tensors of its own where the executor would move those of others.
+
+    What torch has multiprocessing pickle goes into shared memory, in place: whoever reads the
+    tensor meanwhile, as another node or a digest does, reads memory that is free.
+    """
+    moves = isinstance(executor, ProcessPoolExecutor) and loaded("torch") is not None
+    return deepcopy(task) if moves else task
 
 
 def _take(task: Task) -> object:
