@@ -9,11 +9,12 @@ from soma.files._append import Appender
 from soma.files._atomic import TEMPORARY, Before, NoPlainFile, make_folder, write_atomically
 from soma.files._below import below
 from soma.files._lock import locked
-from soma.files._read import is_folder, parse_json, read_json, read_lines
+from soma.files._read import LONGEST_LINE, is_folder, parse_json, read_json, read_lines
 
 __all__ = [
     "Appender",
     "Before",
+    "LONGEST_LINE",
     "NoPlainFile",
     "TEMPORARY",
     "below",

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 _MOST_BYTES = 16 << 20  # of a file that is read whole
-_MOST_LINE = 1 << 20  # bytes
+LONGEST_LINE = 1 << 20  # bytes; readers leave out those above
 _MOST_DEPTH = 100  # of lists and objects in each other
 _MOST_NUMBER = int(sys.float_info.max)
 
@@ -33,7 +33,7 @@ def read_lines(path: str | Path) -> list[bytes]:
         data = path.read_bytes()
     except FileNotFoundError:
         return []
-    return [line for line in data.split(b"\n")[:-1] if 0 < len(line) <= _MOST_LINE]
+    return [line for line in data.split(b"\n")[:-1] if 0 < len(line) <= LONGEST_LINE]
 
 
 def read_json(path: str | Path, *, most: int = _MOST_BYTES) -> object:

@@ -8,10 +8,10 @@ from msgspec import json, to_builtins
 
 from soma.core import Message, NodeId, Reply, ToolSpec
 from soma.errors import InvalidInput, ModelError, ModelTimeout
+from soma.files import LONGEST_LINE
 from soma.flow._budget import Spending
 from soma.flow._model import Model, Options
 from soma.flow._shown import sendable
-from soma.tracking import LONGEST_LINE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from soma.tracking._continue import continue_run
 from soma.tracking._drawn import Drawn
 from soma.tracking._feed import tell
 from soma.tracking._graph_record import GraphRecord, NodeRecord
-from soma.tracking._journal import LONGEST_LINE, Journal
+from soma.tracking._journal import Journal
 from soma.tracking._journal_lines import (
     AnsweredLine,
     AskedLine,
@@ -45,7 +45,6 @@ __all__ = [
     "GraphRecord",
     "Journal",
     "JournalLine",
-    "LONGEST_LINE",
     "Manifest",
     "ModelLine",
     "NodeRecord",

@@ -6,7 +6,7 @@ from typing import TypeVar
 from msgspec import to_builtins
 
 from soma.errors import InvalidInput
-from soma.files import Appender
+from soma.files import LONGEST_LINE, Appender
 from soma.tracking._journal_lines import JournalLine
 from soma.tracking._journal_reading import journal_line_of
 from soma.tracking._layout import JOURNAL
@@ -15,8 +15,6 @@ from soma.tracking._run import not_written
 from soma.tracking._secrets import Secrets
 
 L = TypeVar("L", bound=JournalLine)
-
-LONGEST_LINE = 1 << 20  # bytes of a line; readers leave out those above
 
 
 class Journal:
