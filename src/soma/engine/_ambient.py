@@ -33,16 +33,15 @@ def settings() -> Settings | None:
     torch = loaded("torch")
     if torch is None:
         return None
-    found = Settings(
-        tuple(
-            (device, torch.get_autocast_dtype(device))
-            for device in ("cpu", "cuda")
-            if torch.is_autocast_enabled(device)
-        ),
-        torch.get_default_dtype(),
-        torch.get_float32_matmul_precision(),
+    autocast = tuple(
+        (device, torch.get_autocast_dtype(device))
+        for device in ("cpu", "cuda")
+        if torch.is_autocast_enabled(device)
     )
-    return found if str(found) else None
+    dtype, precision = torch.get_default_dtype(), torch.get_float32_matmul_precision()
+    if not autocast and dtype is torch.float32 and precision == "highest":
+        return None
+    return Settings(autocast, dtype, precision)
 
 
 def ambient() -> str | None:
