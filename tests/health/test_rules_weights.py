@@ -138,6 +138,19 @@ def test_all_small_steps(loss: float, flag: list[str]) -> None:
     assert flags(found).get("net/b", []) == flag
 
 
+@pytest.mark.parametrize(("share", "flag"), [(1.0, []), (0.5, ["LR_LOW"])])
+def test_what_lies_before_a_flat_activation_moves_little_at_any_rate(
+    share: float, flag: list[str]
+) -> None:
+    """A softmax that is too sure keeps all gradients small; the rate is not to blame."""
+    units = [*layers()[:3], activation("net/p", 3, "softmax", feeds_output=True)]
+    steps = [step(at, loss=5.0) for at in range(STEPS)]
+    low = {id: slow(1e-9) for id in LAYERS[:3]}
+    found = measured({**low, "net/p": {"saturated_frac": share}}, units=units, steps=steps)
+
+    assert flags(found).get("net/b", []) == flag
+
+
 def stale(values: list[float]) -> Measurements:
     """A run in which steps of one layer used old gradients."""
     return measured({id: {"stale": values if id == "net/a" else 0.0} for id in LAYERS})

@@ -80,7 +80,10 @@ def _said(facts: Facts, one: Finding, found: list[Finding]) -> bool:
 
 
 def _starves(facts: Facts, one: Finding, found: list[Finding]) -> bool:
-    """Does a unit hang on one that is dead, or pass on what a vanishing one has lost?"""
+    """Does a unit hang on a dead one, lie before a flat one, or pass on what has vanished?"""
+    none_moves = one.name == "LR_LOW" and one.certainty == "possible"
+    if none_moves and _blocked(facts, one, found, {"SATURATED"}) is not None:
+        return True
     given = facts.family.before(one.unit)
     part = one.numbers.get("still", 0.0) < 1  # the rest of it, as a bias, moves
     if part and given and any((f.unit, f.name) == (given.id, "DEAD") for f in found):
