@@ -14,8 +14,8 @@ from torch.optim import SGD
 
 from soma import Graph
 from soma.distributed import Meeting, Versions, connect, disconnect, versions
-from soma.distributed._connection import kept_settings
-from soma.distributed._meeting import Request
+from soma.distributed._current import kept_settings
+from soma.distributed._records import Request
 from soma.errors import WorkerLost, WorkerMismatch, WorkerUnavailable
 from tests.distributed import processes
 from tests.distributed.graphs import X, weights

@@ -8,12 +8,13 @@ where `_host.py` holds the modules. On a program's side `_connection.py` calls i
 from typing import TYPE_CHECKING
 
 from soma import _extras
-from soma.distributed._meeting import Card, Meeting, Versions, versions
+from soma.distributed._meeting import Meeting
+from soma.distributed._records import Card, Versions, versions
 from soma.distributed._worker import serve
 
 if TYPE_CHECKING:
     from soma.distributed._cluster import local_cluster
-    from soma.distributed._connection import connect, disconnect
+    from soma.distributed._current import connect, disconnect
     from soma.distributed._placement import RpcPlacement, stand_in
     from soma.distributed._stand_in import RemoteParameter
 
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
 _LATE = {
     "RemoteParameter": "_stand_in",
     "RpcPlacement": "_placement",
-    "connect": "_connection",
-    "disconnect": "_connection",
+    "connect": "_current",
+    "disconnect": "_current",
     "local_cluster": "_cluster",
     "stand_in": "_placement",
 }

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from soma.distributed._connection import connect, kept_settings
+from soma.distributed._current import connect, kept_settings
 from soma.distributed._meeting import Meeting, refuse_within_a_session
 from soma.errors import WorkerUnavailable
 

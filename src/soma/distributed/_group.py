@@ -12,7 +12,7 @@ import torch.distributed.rpc as rpc
 from torch._C._distributed_c10d import TCPStore
 from torch.distributed.rpc import constants
 
-from soma.distributed._meeting import Request
+from soma.distributed._records import Request
 
 _STDERR = 2
 

@@ -18,7 +18,8 @@ from torch.optim import Optimizer
 
 from soma.core import Filter, Node, NodeId
 from soma.distributed import _context, _host
-from soma.distributed._connection import Connection, Future, connection_to
+from soma.distributed._connection import Connection, Future
+from soma.distributed._current import connection_to
 from soma.distributed._messages import Built, Heard, Place, Step, Turn
 from soma.distributed._orders import Orders, by_worker, orders_of
 from soma.distributed._reach import Reach

@@ -11,7 +11,8 @@ from pathlib import Path
 import msgspec
 
 from soma.distributed import _group, _host
-from soma.distributed._meeting import Meeting, Request
+from soma.distributed._meeting import Meeting
+from soma.distributed._records import Request
 
 _LOOK_SECONDS = 0.25
 

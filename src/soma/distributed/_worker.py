@@ -16,7 +16,8 @@ from pathlib import Path
 import msgspec
 
 from soma.distributed._door import open_door
-from soma.distributed._meeting import WITHIN, Meeting, Request, versions
+from soma.distributed._meeting import WITHIN, Meeting
+from soma.distributed._records import Request, versions
 
 _LOOK_SECONDS = 0.05
 _END_SECONDS = 5.0  # that a session's process has to end by itself
