@@ -369,4 +369,4 @@ def there(worker: str) -> tuple[int, int]:
 
 def held_here() -> tuple[int, int]:
     """Return how many modules and optimizers this process holds for others."""
-    return len(_host.HOST.nodes), len(_host.HOST._optimizers)
+    return len(_host.HOST.nodes), len(_host.HOST.optimizers)
