@@ -12,13 +12,22 @@ from soma import Graph
 from soma.distributed import connect
 from soma.errors import (
     CheckpointWarning,
+    NotSent,
     RemoteFailure,
     SomaError,
     TornStep,
     WorkerLost,
     WorkerTimeout,
 )
-from tests.distributed.faulty import BAD, Faulty, FaultyPlain, KilledStep, RaisingStep, StoppedStep
+from tests.distributed.faulty import (
+    BAD,
+    Answering,
+    Faulty,
+    FaultyPlain,
+    KilledStep,
+    RaisingStep,
+    StoppedStep,
+)
 from tests.distributed.graphs import X, Y, weights
 from tests.training.filters import Dense
 
@@ -132,6 +141,31 @@ def test_a_plain_filter_breaks(where: str, kind: str, two: tuple[str, ...]) -> N
     assert two[1] in str(error)
     assert "`faulty_plain`" in str(error)
     assert seconds < 5 * SECONDS
+
+
+UNUSUAL = {
+    "exit": (RemoteFailure, "SystemExit on worker2 (`answering`): 3"),
+    "interrupt": (RemoteFailure, "KeyboardInterrupt on worker2"),
+    "untold": (RemoteFailure, "Untold on worker2 (`answering`): (it has no text"),
+    "unsendable": (NotSent, "what worker2 (`answering`) answers cannot be sent here: "),
+}
+
+
+@pytest.mark.parametrize(("call", "kind", "told"), [(k, *v) for k, v in UNUSUAL.items()])
+def test_an_unusual_answer(
+    call: str,
+    kind: type[SomaError],
+    told: str,
+    two: tuple[str, ...],
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """Whatever a filter raises or gives, the error is ours, and the worker prints nothing."""
+    g = Graph.somatize(Answering(call).at(two[1]), cache=None)
+    error, _ = broken(lambda: g.forward(X))
+
+    assert type(error) is kind
+    assert str(error).startswith(told)
+    assert capfd.readouterr().err == ""
 
 
 def test_an_error_comes_with_its_trace(two: tuple[str, ...]) -> None:

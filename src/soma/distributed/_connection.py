@@ -34,6 +34,7 @@ class Connection:
         self.process = os.getpid()
         self.lost: str | None = None  # why nothing can be asked any more
         self._stack = ExitStack()
+        _group.refuse_another()
         with ExitStack() as stack:
             self.session = stack.enter_context(meeting.opened())
             ways = stack.enter_context(ways_to(self.names, addresses, meeting))

@@ -81,7 +81,7 @@ def disconnect() -> None:
     """Let the workers go, with all that they hold."""
     with _LOCK:
         connection, _CURRENT.connection = _CURRENT.connection, None
-        if connection is not None:
+        if connection is not None and not connection.is_inherited():
             _context.close()
             connection.close()
 

@@ -86,14 +86,17 @@ def _answered(
     def answering(*args: _Given.args, **kwargs: _Given.kwargs) -> "_Answer | Failure":
         try:
             return function(*args, **kwargs)
-        except Exception as error:
+        except BaseException as error:  # a filter's `sys.exit()` too: it ends no thread of torch
             return Failure(type(error).__name__, _text(error), traceback.format_exc())
 
     return answering
 
 
-def _text(error: Exception) -> str:
-    return "\n".join([str(error), *getattr(error, "__notes__", ())])
+def _text(error: BaseException) -> str:
+    try:
+        return "\n".join([str(error), *getattr(error, "__notes__", ())])
+    except Exception:
+        return "(it has no text: its `__str__` fails)"
 
 
 @_answered

@@ -54,6 +54,8 @@ def join_with(ways: Sequence[Way], session: str, meeting: Meeting, timeout: floa
                 rendezvous=rendezvous,
                 import_path=tuple(str(Path(one).absolute()) for one in sys.path),
                 main=_main_script(),
+                main_module=_main_module(),
+                arguments=tuple(sys.argv),
             )
             for rank in range(len(ways) + 1)
         ]
@@ -87,15 +89,26 @@ def _wait(ways: Sequence[Way], session: str) -> None:
             if not way.lives():
                 raise WorkerUnavailable(f"{name} ended while it was asked to begin a session.")
             if time.monotonic() > deadline:
-                raise WorkerTimeout(f"{name} began no session within {_BEGIN_SECONDS:g} s.")
+                raise WorkerTimeout(
+                    f"{name} began no session within {_BEGIN_SECONDS:g} s. It hangs or is stopped, "
+                    f"or its machine is overloaded: see what it printed, or start it anew."
+                )
             time.sleep(_LOOK_SECONDS)
         if refusal:
-            raise WorkerMismatch(
-                f"{name} refuses: {refusal.rstrip('.')}. Python, torch and soma have to be the "
-                "same on all sides, and the classes of placed filters importable there."
-            )
+            raise WorkerMismatch(f"{name} refuses: {refusal.rstrip('.')}.")
+
+
+def _main_module() -> str | None:
+    """Return the name by which `python -m` has found the script."""
+    spec = getattr(sys.modules.get("__main__"), "__spec__", None)
+    if spec is None or spec.name.split(".")[-1] == "__main__":  # a package's has no guard
+        return None
+    return str(spec.name)
 
 
 def _main_script() -> str | None:
-    file = getattr(sys.modules.get("__main__"), "__file__", None)
-    return str(Path(file).absolute()) if file and file.endswith(".py") else None
+    main = sys.modules.get("__main__")
+    file = getattr(main, "__file__", None)
+    if file is None or not file.endswith(".py") or getattr(main, "__spec__", None) is not None:
+        return None
+    return str(Path(file).absolute())

@@ -7,7 +7,7 @@ import msgspec
 
 from soma._extras import DIST
 
-PROTOCOL = 2
+PROTOCOL = 3
 MOST = 1 << 20  # bytes of a record
 
 
@@ -53,6 +53,8 @@ class Request(msgspec.Struct, frozen=True):
     rendezvous: str  # where torch's processes find each other
     import_path: tuple[str, ...]
     main: str | None  # the script whose classes may be needed
+    main_module: str | None  # the same, where `python -m` found it
+    arguments: tuple[str, ...]  # the script's
 
 
 class Answered(msgspec.Struct, frozen=True):
