@@ -177,6 +177,22 @@ def test_an_error_comes_with_its_trace(two: tuple[str, ...]) -> None:
     assert "faulty.py" in str(error)
 
 
+def test_a_worker_that_was_not_named_at_first(two: tuple[str, ...]) -> None:
+    """The error says how to have both, and the graph of before goes on from its state there."""
+    connect(two[0], timeout=SECONDS)
+    first = Graph.somatize(Dense(2).at(two[0])).materialize(X).train()
+    state = first.state()
+    second = Graph.somatize(Dense(2).at(two[1]))
+    error, _ = broken(lambda: second.materialize(X))
+    connect(*two)
+    first.load_state(state).train().make_optimizer(SGD, lr=0.1)
+    step(first)
+    second.materialize(X)
+
+    assert "connect('worker1', 'worker2')" in str(error)
+    assert "keep it by `g.state()` first" in str(error)
+
+
 def test_going_on_equals_a_run_that_was_never_stopped(two: tuple[str, ...]) -> None:
     """From the last state, in the same graph, the weights are those of an undisturbed run."""
     undisturbed, g = training(Dense(4), two), training(Faulty("forward", "kill"), two)

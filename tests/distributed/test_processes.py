@@ -200,6 +200,7 @@ Graph.somatize(Own(2).at("worker1")).materialize(X)
         said = client.communicate(timeout=40)[1]
 
     assert "NotSent: worker1 (`own`) cannot read" in said
+    assert "Can't get attribute 'Own' on <module '__main__' (built-in)>. A filter" in said
     assert "not into a function, a notebook or a shell" in said
 
 

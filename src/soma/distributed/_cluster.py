@@ -38,6 +38,7 @@ def local_cluster(count: int, *, timeout: float = 60.0) -> Iterator[tuple[str, .
         subprocess.Popen(  # noqa: S603 - our own command
             [sys.executable, "-c", code, folder, name, str(process)],
             env=environment,
+            stdin=subprocess.DEVNULL,  # the terminal's would stop it
             stdout=subprocess.DEVNULL,
             process_group=0,
         )

@@ -111,8 +111,10 @@ def connection_to(workers: Sequence[str], *, renew: bool) -> Connection:
         if missing:
             raise WorkerUnavailable(
                 f"this program is connected to {listing(current.names)} and not to "
-                f"{listing(missing)}; torch lets nobody join later. Name all of them first: "
-                f"`soma.distributed.connect({', '.join(map(repr, [*current.names, *missing]))})`."
+                f"{listing(missing)}; torch lets nobody join later. Name all of them before the "
+                "first graph is built: `soma.distributed.connect("
+                f"{', '.join(map(repr, [*current.names, *missing]))})`. To do so now lets go of "
+                "what is held there; keep it by `g.state()` first."
             )
         return current
 

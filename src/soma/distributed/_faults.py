@@ -12,7 +12,8 @@ from soma.errors import NotSent, RemoteFailure, WorkerLost, WorkerTimeout, listi
 
 # What a process that reads a message says when it lacks a class.
 _UNREADABLE = re.compile(
-    r"(?:ModuleNotFoundError|ImportError)\W[^\n]*|Can't get attribute[^\n]*|No module named[^\n]*"
+    r"(?:ModuleNotFoundError|ImportError)\W[^\n]*|No module named[^\n]*"
+    r"|Can't get attribute [^\n]*?<module [^\n]*?>(?= |$)"
 )
 
 # What torch adds to the error of an answer that cannot be put into a message.
