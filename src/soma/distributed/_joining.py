@@ -87,11 +87,14 @@ def _wait(ways: Sequence[Way], session: str) -> None:
         name = way.card.name
         while (refusal := way.answered(session)) is None:
             if not way.lives():
-                raise WorkerUnavailable(f"{name} ended while it was asked to begin a session.")
+                raise WorkerUnavailable(
+                    f"{name} ended while it was asked to begin a session. Start it again: `soma "
+                    f"worker --name {name}`."
+                )
             if time.monotonic() > deadline:
                 raise WorkerTimeout(
                     f"{name} began no session within {_BEGIN_SECONDS:g} s. It hangs or is stopped, "
-                    f"or its machine is overloaded: see what it printed, or start it anew."
+                    "or its machine is overloaded: see what it printed, or start it anew."
                 )
             time.sleep(_LOOK_SECONDS)
         if refusal:
