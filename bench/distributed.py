@@ -20,7 +20,7 @@ from torch.nn import functional as F
 
 from soma import DifferentiableFilter, Graph
 from soma.distributed import local_cluster
-from soma.distributed._connection import present_connection
+from soma.distributed._current import current_connection
 
 torch.set_num_threads(1)
 PICKLER = internal._internal_rpc_pickler
@@ -59,7 +59,7 @@ def measured(worker: str, width: int, batch: int) -> None:
     x, y = torch.randn(batch, width), torch.randn(batch, width)
     g = Graph.somatize(Linear(width=width) >> Linear(width=width).at(worker) >> Linear(width=width))
     g.materialize(x).train().make_optimizer(torch.optim.Adam, lr=1e-3)
-    address = present_connection()._address(worker)
+    address = current_connection()._address(worker)
     first, last = nn.Linear(width, width), nn.Linear(width, width)
     optimizer = torch.optim.Adam([*first.parameters(), *last.parameters()], lr=1e-3)
     rpc.rpc_sync(address, hand_build, (width,))

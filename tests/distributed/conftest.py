@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from soma.distributed import connect, local_cluster
-from soma.distributed._connection import present_connection
+from soma.distributed._current import current_connection
 
 SECONDS = 30
 
@@ -20,7 +20,7 @@ def cluster() -> Iterator[tuple[str, ...]]:
 @pytest.fixture
 def workers(cluster: tuple[str, ...]) -> tuple[str, ...]:
     """Be connected to both workers, whatever a test before has done to the connection."""
-    present = present_connection()
+    present = current_connection()
     if present is None or present.names != cluster or present.lost is not None:
         connect(*cluster, timeout=SECONDS)
     return cluster

@@ -106,3 +106,27 @@ class RaisingStep(Twice):
     """Raises an error."""
 
     kind = "raise"
+
+
+class Untold(Exception):
+    """An exception without a text."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+class Answering(Filter):
+    """A plain filter that calls what it is told to, and gives what that returns."""
+
+    def __init__(self, call: str) -> None:
+        super().__init__(call=call)
+
+    def forward(self, x: object, state: object) -> object:
+        match self.call:
+            case "exit":
+                raise SystemExit(3)
+            case "untold":
+                raise Untold
+            case "interrupt":
+                raise KeyboardInterrupt
+        return lambda: x

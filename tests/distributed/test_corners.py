@@ -14,7 +14,7 @@ from torch.optim import LBFGS, SGD, Adam
 
 from soma import DifferentiableFilter, Graph, RunView
 from soma.distributed import _host
-from soma.distributed._connection import present_connection
+from soma.distributed._current import current_connection
 from soma.errors import InvalidInput, InvalidOutput, ModeError, NoOptimizer, NotSent
 from soma.tracking import RunRecord
 from soma.viz.figures import gantt_info
@@ -362,11 +362,11 @@ def test_a_graph_that_is_gone_is_gone_on_its_worker(pair: Pair, workers: tuple[s
 
 def there(worker: str) -> tuple[int, int]:
     """Return how many modules and optimizers a worker holds."""
-    connection = present_connection()
+    connection = current_connection()
     assert connection is not None
     return connection.call(worker, held_here)
 
 
 def held_here() -> tuple[int, int]:
     """Return how many modules and optimizers this process holds for others."""
-    return len(_host.HOST.nodes), len(_host.HOST._optimizers)
+    return len(_host.HOST.nodes), len(_host.HOST.optimizers)

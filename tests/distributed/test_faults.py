@@ -12,13 +12,22 @@ from soma import Graph
 from soma.distributed import connect
 from soma.errors import (
     CheckpointWarning,
+    NotSent,
     RemoteFailure,
     SomaError,
     TornStep,
     WorkerLost,
     WorkerTimeout,
 )
-from tests.distributed.faulty import BAD, Faulty, FaultyPlain, KilledStep, RaisingStep, StoppedStep
+from tests.distributed.faulty import (
+    BAD,
+    Answering,
+    Faulty,
+    FaultyPlain,
+    KilledStep,
+    RaisingStep,
+    StoppedStep,
+)
 from tests.distributed.graphs import X, Y, weights
 from tests.training.filters import Dense
 
@@ -134,6 +143,31 @@ def test_a_plain_filter_breaks(where: str, kind: str, two: tuple[str, ...]) -> N
     assert seconds < 5 * SECONDS
 
 
+UNUSUAL = {
+    "exit": (RemoteFailure, "SystemExit on worker2 (`answering`): 3"),
+    "interrupt": (RemoteFailure, "KeyboardInterrupt on worker2"),
+    "untold": (RemoteFailure, "Untold on worker2 (`answering`): (it has no text"),
+    "unsendable": (NotSent, "what worker2 (`answering`) answers cannot be sent here: "),
+}
+
+
+@pytest.mark.parametrize(("call", "kind", "told"), [(k, *v) for k, v in UNUSUAL.items()])
+def test_an_unusual_answer(
+    call: str,
+    kind: type[SomaError],
+    told: str,
+    two: tuple[str, ...],
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """Whatever a filter raises or gives, the error is ours, and the worker prints nothing."""
+    g = Graph.somatize(Answering(call).at(two[1]), cache=None)
+    error, _ = broken(lambda: g.forward(X))
+
+    assert type(error) is kind
+    assert str(error).startswith(told)
+    assert capfd.readouterr().err == ""
+
+
 def test_an_error_comes_with_its_trace(two: tuple[str, ...]) -> None:
     """What the user's code raised on a worker is told as it was there."""
     error, _ = broken(lambda: step(training(Faulty("forward", "raise"), two), BAD))
@@ -141,6 +175,22 @@ def test_an_error_comes_with_its_trace(two: tuple[str, ...]) -> None:
     assert "ValueError" in str(error)
     assert "a bug of the user" in str(error)
     assert "faulty.py" in str(error)
+
+
+def test_a_worker_that_was_not_named_at_first(two: tuple[str, ...]) -> None:
+    """The error says how to have both, and the graph of before goes on from its state there."""
+    connect(two[0], timeout=SECONDS)
+    first = Graph.somatize(Dense(2).at(two[0])).materialize(X).train()
+    state = first.state()
+    second = Graph.somatize(Dense(2).at(two[1]))
+    error, _ = broken(lambda: second.materialize(X))
+    connect(*two)
+    first.load_state(state).train().make_optimizer(SGD, lr=0.1)
+    step(first)
+    second.materialize(X)
+
+    assert "connect('worker1', 'worker2')" in str(error)
+    assert "keep it by `g.state()` first" in str(error)
 
 
 def test_going_on_equals_a_run_that_was_never_stopped(two: tuple[str, ...]) -> None:

@@ -13,7 +13,7 @@ from torch.optim import SGD
 
 from soma import Graph
 from soma.distributed import Meeting, connect, disconnect, local_cluster
-from soma.distributed._connection import kept_settings
+from soma.distributed._current import kept_settings
 from soma.distributed._interface import _addresses, host_and_port, interface_of
 from soma.errors import WorkerLost, WorkerUnavailable
 from tests.distributed import processes

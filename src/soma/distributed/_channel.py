@@ -17,10 +17,10 @@ from typing import TypeVar
 
 import msgspec
 
+from soma.distributed._records import MOST
 from soma.errors import WorkerUnavailable
 from soma.files import write_atomically
 
-_MOST = 1 << 20  # bytes of a record
 _SHAKE_SECONDS = 10  # that the other side may take for each part of its proof
 _SHORTEST = 32  # characters of a token
 _ALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 4}  # seconds, seconds, times
@@ -50,7 +50,7 @@ class Channel:
         if not self._connection.poll(seconds):
             return None
         try:
-            return msgspec.json.decode(self._connection.recv_bytes(_MOST), type=kind)
+            return msgspec.json.decode(self._connection.recv_bytes(MOST), type=kind)
         except (EOFError, msgspec.MsgspecError) as error:
             raise ConnectionError(str(error) or "it has hung up") from error
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from soma.distributed._connection import connect, kept_settings
+from soma.distributed._current import connect, kept_settings
 from soma.distributed._meeting import Meeting, refuse_within_a_session
 from soma.errors import WorkerUnavailable
 
@@ -21,7 +21,7 @@ _END_SECONDS = 10.0
 def local_cluster(count: int, *, timeout: float = 60.0) -> Iterator[tuple[str, ...]]:
     """Have workers `worker1` to `workerN` on this machine inside; give their names.
 
-    They listen on loopback only, and end with the `with`, whatever happens in it.
+    They listen on loopback only, and end with the `with` or the program, whatever happens.
 
     Args:
         count: how many.
@@ -31,11 +31,16 @@ def local_cluster(count: int, *, timeout: float = 60.0) -> Iterator[tuple[str, .
     names = tuple(f"worker{number}" for number in range(1, count + 1))
     folder, process = tempfile.mkdtemp(prefix="soma-"), os.getpid()
     meeting = Meeting(folder)
-    command = [sys.executable, "-m", "soma", "worker", "--folder", folder, "--name"]
+    # A process of its own group gets no Ctrl-C of the terminal: the program ends its workers.
+    code = "from soma.distributed._local_worker import main; main()"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     processes = [
         subprocess.Popen(  # noqa: S603 - our own command
-            [*command, name], env=environment, stdout=subprocess.DEVNULL
+            [sys.executable, "-c", code, folder, name, str(process)],
+            env=environment,
+            stdin=subprocess.DEVNULL,  # the terminal's would stop it
+            stdout=subprocess.DEVNULL,
+            process_group=0,
         )
         for name in names
     ]

@@ -1,40 +1,21 @@
-"""A program's connection to workers: calls with a time limit, and errors that name the worker.
+"""A program's connection to workers: calls with a time limit, and errors that name the worker."""
 
-torch allows one group a process, so a program has one connection at a time. It is made when
-it is first needed, and again after a worker was lost.
-"""
-
-import atexit
 import os
-import sys
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
-from pathlib import Path
-from threading import RLock
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from typing import Any
 
 import torch.distributed.rpc as rpc
 
-from soma.core import NodeId, checked_target
-from soma.distributed import _context, _faults, _group, _host
-from soma.distributed._interface import LOOPBACK
-from soma.distributed._meeting import Card, Meeting, Request, versions
+from soma.core import NodeId
+from soma.distributed import _faults, _group, _host
+from soma.distributed._joining import join_with
+from soma.distributed._meeting import Meeting
 from soma.distributed._messages import Failure
-from soma.distributed._ways import Way, ways_to
-from soma.errors import (
-    WorkerLost,
-    WorkerMismatch,
-    WorkerTimeout,
-    WorkerUnavailable,
-    listing,
-)
+from soma.distributed._ways import ways_to
+from soma.errors import WorkerLost
 
-_CLIENT = ":client"  # which no worker can be called
 _PING_SECONDS = 2.0
-_BEGIN_SECONDS = 60.0  # that a worker has to start a process, which imports torch
-_LOOK_SECONDS = 0.02
-_LOCK = RLock()
 Future = Any  # torch has no type for one that an answer of any kind is waited for with
 
 
@@ -53,10 +34,11 @@ class Connection:
         self.process = os.getpid()
         self.lost: str | None = None  # why nothing can be asked any more
         self._stack = ExitStack()
+        _group.refuse_another()
         with ExitStack() as stack:
             self.session = stack.enter_context(meeting.opened())
             ways = stack.enter_context(ways_to(self.names, addresses, meeting))
-            self._meet(ways, meeting)
+            join_with(ways, self.session, meeting, timeout)
             stack.callback(_group.leave)
             self._stack = stack.pop_all()
 
@@ -158,176 +140,3 @@ class Connection:
 
     def _address(self, worker: str) -> str:
         return _group.address(worker, self.session)
-
-    def _meet(self, ways: Sequence[Way], meeting: Meeting) -> None:
-        """Ask every worker, wait until all are ready, and join the group with them."""
-        for way in ways:
-            _check_versions(way.card)
-        far = next((way for way in ways if way.host is not None), None)
-        with ExitStack() as stack:
-            rendezvous = meeting.rendezvous(self.session)
-            if far is not None and far.host is not None:
-                rendezvous = stack.enter_context(_group.meeting_point(far.host))
-            requests = [
-                Request(
-                    session=self.session,
-                    group=self.session,
-                    rank=rank,
-                    size=len(self.names) + 1,
-                    number=_group.number(),
-                    timeout=self.timeout,
-                    versions=versions(),
-                    interface=LOOPBACK if far is None else far.interface,
-                    rendezvous=rendezvous,
-                    import_path=tuple(str(Path(one).absolute()) for one in sys.path),
-                    main=_main_script(),
-                )
-                for rank in range(len(self.names) + 1)
-            ]
-            for way, request in zip(ways, requests[1:], strict=True):
-                way.ask(request)
-            self._wait(ways)
-            try:
-                _group.join(_CLIENT, requests[0])
-            except RuntimeError as error:
-                raise WorkerLost(
-                    f"{listing(self.names)} began a session, and did not all join it within "
-                    f"{self.timeout:g} s: {str(error).partition(chr(10))[0]}"
-                ) from error
-
-    def _wait(self, ways: Sequence[Way]) -> None:
-        """Come back when every worker is ready."""
-        deadline = time.monotonic() + _BEGIN_SECONDS
-        for way in ways:
-            name = way.card.name
-            while (refusal := way.answered(self.session)) is None:
-                if not way.lives():
-                    raise WorkerUnavailable(f"{name} ended while it was asked to begin a session.")
-                if time.monotonic() > deadline:
-                    raise WorkerTimeout(f"{name} began no session within {_BEGIN_SECONDS:g} s.")
-                time.sleep(_LOOK_SECONDS)
-            if refusal:
-                raise WorkerMismatch(
-                    f"{name} refuses: {refusal.rstrip('.')}. Python, torch and soma have to be the "
-                    "same on all sides, and the classes of placed filters importable there."
-                )
-
-
-class _Present:
-    """The connection of this process, and how the next one is made."""
-
-    def __init__(self) -> None:
-        self.connection: Connection | None = None
-        self.timeout = 60.0
-        self.meeting: Meeting | None = None
-        self.addresses: Mapping[str, str] = {}
-
-
-_PRESENT = _Present()
-
-
-def connect(
-    *workers: str,
-    timeout: float | None = None,
-    folder: "str | os.PathLike[str] | None" = None,
-    addresses: Mapping[str, str] | None = None,
-) -> None:
-    """Connect this program to workers, or set how it does when a graph first needs them.
-
-    A graph with placed filters connects to its own workers by itself; call this first where
-    several graphs share a program, or to wait longer than 60 s.
-
-    Args:
-        workers: their names; all that is not named is left out.
-        timeout: seconds that each call may take.
-        folder: where workers are met, by default `$SOMA_WORKERS_DIR`, or one of this user.
-        addresses: `HOST:PORT` of those on other machines, by name. This program then listens at
-            the address by which it reaches them, where whoever gets there can run code.
-
-    Raises:
-        WorkerUnavailable: there is no such worker.
-        WorkerMismatch: a worker has other versions of Python, torch or soma.
-    """
-    with _LOCK:
-        disconnect()
-        if timeout is not None:
-            _PRESENT.timeout = timeout
-        if folder is not None:
-            _PRESENT.meeting = Meeting(folder)
-        if addresses is not None:
-            _PRESENT.addresses = {checked_target(name): one for name, one in addresses.items()}
-        if workers:
-            connection_to(workers, renew=True)
-
-
-@contextmanager
-def kept_settings() -> Iterator[None]:
-    """Let connections be of this `with` alone, with their folder and their time limit."""
-    before = _PRESENT.timeout, _PRESENT.meeting, _PRESENT.addresses
-    try:
-        yield
-    finally:
-        disconnect()
-        _PRESENT.timeout, _PRESENT.meeting, _PRESENT.addresses = before
-
-
-def disconnect() -> None:
-    """Let the workers go, with all that they hold."""
-    with _LOCK:
-        connection, _PRESENT.connection = _PRESENT.connection, None
-        if connection is not None:
-            _context.close()
-            connection.close()
-
-
-def connection_to(workers: Sequence[str], *, renew: bool) -> Connection:
-    """Return the connection to these workers, made where there is none.
-
-    Args:
-        renew: make another one where it has lost a worker.
-
-    Raises:
-        WorkerUnavailable: a worker is not there, or the program is connected to others.
-    """
-    with _LOCK:
-        present = _PRESENT.connection
-        if present is not None and present.is_inherited():
-            present.check(present.names[0])
-        if present is not None and present.lost is not None and renew:
-            disconnect()
-            present = None
-        if present is None:
-            names = dict.fromkeys(map(checked_target, workers))
-            meeting = _PRESENT.meeting or Meeting()
-            present = Connection([*names], meeting, _PRESENT.timeout, _PRESENT.addresses)
-            _PRESENT.connection = present
-        missing = [one for one in workers if one not in present.names]
-        if missing:
-            raise WorkerUnavailable(
-                f"this program is connected to {listing(present.names)} and not to "
-                f"{listing(missing)}; torch lets nobody join later. Name all of them first: "
-                f"`soma.distributed.connect({', '.join(map(repr, [*present.names, *missing]))})`."
-            )
-        return present
-
-
-def present_connection() -> Connection | None:
-    """Return the connection of this process, if there is one."""
-    return _PRESENT.connection
-
-
-def _check_versions(card: Card) -> None:
-    differing = versions().differing(card.versions)
-    if differing:
-        raise WorkerMismatch(
-            f"{card.name} cannot work for this program: {'; '.join(differing)}. Start it from an "
-            "installation like this one."
-        )
-
-
-def _main_script() -> str | None:
-    file = getattr(sys.modules.get("__main__"), "__file__", None)
-    return str(Path(file).absolute()) if file and file.endswith(".py") else None
-
-
-atexit.register(disconnect)

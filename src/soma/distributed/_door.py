@@ -8,17 +8,30 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from threading import Thread
 
 import msgspec
 
 from soma.distributed._channel import Channel, listening, opened, token
 from soma.distributed._interface import host_and_port, interface_of
-from soma.distributed._meeting import Answered, Meeting, Request
+from soma.distributed._meeting import Meeting
+from soma.distributed._records import Answered, Request
 from soma.errors import SomaError
 
 _LOOK_SECONDS = 0.05
 _ASK_SECONDS = 30.0  # that a program may take to ask, once it is in
+
+
+@dataclass(frozen=True, slots=True)
+class _Door:
+    """What a thread that takes a program in has to know."""
+
+    name: str  # of the worker
+    secret: bytes  # its token
+    interface: str  # on which its sessions listen
+    meeting: Meeting
+    told: Callable[[str], object]
 
 
 @contextmanager
@@ -37,22 +50,15 @@ def open_door(
         WorkerUnavailable: the address is none of this machine, or taken.
     """
     host, port = host_and_port(address)
-    interface, secret = interface_of(host), token(meeting.folder, makes=True)
+    interface = interface_of(host)
+    door = _Door(name, token(meeting.folder, makes=True), interface, meeting, told)
     with listening(host, port) as listener:
-        given = (listener, name, secret, interface, meeting, told)
-        Thread(target=_open, args=given, daemon=True).start()
+        Thread(target=_take_in, args=(door, listener), daemon=True).start()
         told(f"worker {name} listens at {address}; its token is in {meeting.folder / 'token'}")
         yield
 
 
-def _open(
-    listener: socket.socket,
-    name: str,
-    secret: bytes,
-    interface: str,
-    meeting: Meeting,
-    told: Callable[[str], object],
-) -> None:
+def _take_in(door: _Door, listener: socket.socket) -> None:
     while True:
         try:
             peer, (host, *_) = listener.accept()
@@ -61,52 +67,39 @@ def _open(
                 return
             time.sleep(_LOOK_SECONDS)
             continue
-        given = (peer, host, name, secret, interface, meeting, told)
-        Thread(target=_receive, args=given, daemon=True).start()
+        Thread(target=_receive, args=(door, peer, host), daemon=True).start()
 
 
-def _receive(
-    peer: socket.socket,
-    host: str,
-    name: str,
-    secret: bytes,
-    interface: str,
-    meeting: Meeting,
-    told: Callable[[str], object],
-) -> None:
+def _receive(door: _Door, peer: socket.socket, host: str) -> None:
     try:
-        channel = opened(peer, secret, asks=True)
+        channel = opened(peer, door.secret, asks=True)
     except OSError as error:
-        told(f"{host} was not let in: {error}")
+        door.told(f"{host} was not let in: {error}")
         return
     try:
-        _meet(channel, name, interface, meeting)
+        _meet(door, channel)
     except (OSError, SomaError) as error:
-        told(f"{host} is gone: {error}")
+        door.told(f"{host} is gone: {error}")
     finally:
         channel.close()
 
 
-def _meet(channel: Channel, name: str, interface: str, meeting: Meeting) -> None:
+def _meet(door: _Door, channel: Channel) -> None:
     """Ask the worker for a program, and hold the session until that hangs up."""
-    card = next((one for one in meeting.cards() if one.name == name), None)
+    card = next((one for one in door.meeting.cards() if one.name == door.name), None)
     if card is None:  # it ends
         return
     channel.send(card)
     request = channel.receive(Request, _ASK_SECONDS)
     if request is None:
         return
-    with meeting.opened() as session:
-        asked = msgspec.structs.replace(request, session=session, interface=interface)
-        meeting.ask(name, asked)
-        while (refusal := meeting.answered(session, name)) is None:
-            _see_that_it_lives(channel)
+    with door.meeting.opened() as session:
+        asked = msgspec.structs.replace(request, session=session, interface=door.interface)
+        door.meeting.ask(door.name, asked)
+        while (refusal := door.meeting.answered(session, door.name)) is None:
+            channel.receive(Answered, 0.0)  # an error where the program is gone
             time.sleep(_LOOK_SECONDS)
         channel.send(Answered(refusal))
         with suppress(ConnectionError):  # as every session ends
             while True:
                 channel.receive(Answered, _ASK_SECONDS)
-
-
-def _see_that_it_lives(channel: Channel) -> None:
-    channel.receive(Answered, 0.0)

@@ -12,9 +12,17 @@ from soma.errors import NotSent, RemoteFailure, WorkerLost, WorkerTimeout, listi
 
 # What a process that reads a message says when it lacks a class.
 _UNREADABLE = re.compile(
-    r"(?:ModuleNotFoundError|ImportError)\W[^\n]*|Can't get attribute[^\n]*|No module named[^\n]*"
+    r"(?:ModuleNotFoundError|ImportError)\W[^\n]*|No module named[^\n]*"
+    r"|Can't get attribute [^\n]*?<module [^\n]*?>(?= |$)"
 )
 
+# What torch adds to the error of an answer that cannot be put into a message.
+_UNSENDABLE = re.compile(r"rpc.internal\.py\(\d+\): serialize\b")
+
+_PICKLED = (
+    "What crosses is pickled: a function or a class has to stand at the top of a module (no "
+    "lambda), and nothing in it is a lock, an open file or a connection."
+)
 _GO_ON = "Go on from a copy: `g.load_state(state)`, or `Graph.load(path)`"
 
 
@@ -33,15 +41,19 @@ def rank(error: Exception) -> int | None:
 def not_sent(error: Exception, worker: str, node: NodeId | None) -> NotSent:
     """Return what to raise for something that cannot be put into a message."""
     return NotSent(
-        f"something{_of(node)} cannot be sent to {worker}: {type(error).__name__}: {error}. What "
-        "crosses is pickled: a function or a class has to stand at the top of a module (no "
-        "lambda), and a filter holds no lock, open file or connection."
+        f"something{_of(node)} cannot be sent to {worker}: {type(error).__name__}: {error}. "
+        f"{_PICKLED}"
     )
 
 
 def raised(error: Exception, worker: str, node: NodeId | None) -> Exception:
     """Return what to raise for an error that torch reports of a worker which lives."""
     text = str(error)
+    if _UNSENDABLE.search(text):
+        return NotSent(
+            f"what {worker}{_of(node)} answers cannot be sent here: {text.partition(chr(10))[0]}. "
+            f"{_PICKLED}"
+        )
     lacking = _UNREADABLE.search(text) if "deserialize" in text else None
     if lacking is None:
         return RemoteFailure(f"{worker}{_of(node)} failed: {text}")

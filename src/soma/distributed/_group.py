@@ -10,11 +10,15 @@ from datetime import timedelta
 
 import torch.distributed.rpc as rpc
 from torch._C._distributed_c10d import TCPStore
+from torch._C._distributed_rpc import _is_current_rpc_agent_set
 from torch.distributed.rpc import constants
 
-from soma.distributed._meeting import Request
+from soma.distributed._records import Request
+from soma.errors import WorkerUnavailable
 
 _STDERR = 2
+# Calls that a worker which is let go does not answer, and contexts that it does not close.
+_FAREWELLS = (b"tensorpipe_agent.cpp", b"Could not release Dist Autograd Context")
 
 
 def join(name: str, request: Request) -> None:
@@ -62,6 +66,21 @@ def meeting_point(host: str) -> Iterator[str]:
     del store
 
 
+def refuse_another() -> None:
+    """Refuse a group to a process that is in one, as torch does.
+
+    Raises:
+        WorkerUnavailable: it has joined one by itself, or was forked from a process that has.
+    """
+    if _is_current_rpc_agent_set():
+        raise WorkerUnavailable(
+            "this process is in a group of torch's RPC already, or was forked from one that is, "
+            "and torch allows one at a time. Leave a group of your own first "
+            "(`torch.distributed.rpc.shutdown()`), or use another process, which "
+            '`multiprocessing` begins with "spawn".'
+        )
+
+
 def number() -> int:
     """Return the number of the next group that this process joins, from 0."""
     found: int = rpc._init_counter
@@ -99,7 +118,7 @@ def _without_farewells() -> Iterator[None]:
             os.close(before)
             held.seek(0)
             for line in held:
-                if b"tensorpipe_agent.cpp" not in line:
+                if not any(one in line for one in _FAREWELLS):
                     os.write(_STDERR, line)
 
 

@@ -7,90 +7,25 @@
 Only its owner may enter it: whoever can ask a worker can have it run anything.
 """
 
-import fcntl
 import os
 import stat
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from secrets import token_hex
 from typing import TypeVar
 
 import msgspec
 
-from soma._extras import DIST
 from soma.core import checked_target
+from soma.distributed._records import MOST, Card, Request, versions
 from soma.errors import WorkerUnavailable
-from soma.files import write_atomically
+from soma.files import locked, write_atomically
 
-PROTOCOL = 2
 WITHIN = "SOMA_WORKER_SESSION"  # set in the processes that workers start
-_MOST = 1 << 20  # bytes of a card or request
 _Record = TypeVar("_Record", bound=msgspec.Struct)
 _OLD_SECONDS = 24 * 3600.0  # after which a session without a client is swept
-
-
-class Versions(msgspec.Struct, frozen=True):
-    """What two processes have to agree on before they exchange objects."""
-
-    protocol: int
-    python: str
-    torch: str
-    soma: str
-
-    def differing(self, other: "Versions") -> list[str]:
-        """Name what differs: `torch 2.13.0 here, 2.12.0 there`."""
-        return [
-            f"{name} {getattr(self, name)} here, {getattr(other, name)} there"
-            for name in self.__struct_fields__
-            if getattr(self, name) != getattr(other, name)
-        ]
-
-
-class Card(msgspec.Struct, frozen=True):
-    """A worker as others see it."""
-
-    name: str
-    pid: int
-    host: str
-    device: str
-    began: float  # seconds since 1970
-    versions: Versions
-
-
-class Request(msgspec.Struct, frozen=True):
-    """Asks a worker to join a session."""
-
-    session: str  # where the worker is met
-    group: str  # what the session is called among torch's processes
-    rank: int
-    size: int
-    number: int  # of the session in its client, from 0
-    timeout: float  # seconds
-    versions: Versions
-    interface: str  # of the network, on which the worker listens
-    rendezvous: str  # where torch's processes find each other
-    import_path: tuple[str, ...]
-    main: str | None  # the script whose classes may be needed
-
-
-class Answered(msgspec.Struct, frozen=True):
-    """What a worker says to a request: why it does not join, or nothing."""
-
-    refusal: str
-
-
-def versions() -> Versions:
-    """Return those of this process."""
-    return Versions(
-        PROTOCOL,
-        f"{sys.version_info.major}.{sys.version_info.minor}",
-        _installed("torch"),
-        _installed(DIST),
-    )
 
 
 class Meeting:
@@ -128,7 +63,7 @@ class Meeting:
         """
         checked_target(name)
         self.make()
-        with _locked(self._workers / f"{name}.lock", patience=1.0) as got:
+        with _held(self._workers / f"{name}.lock", patience=1.0) as got:
             if not got:
                 raise WorkerUnavailable(
                     f"there is a worker `{name}` in {self.folder} already. `soma worker --list` "
@@ -161,8 +96,7 @@ class Meeting:
 
     def client_lives(self, session: str) -> bool:
         """Whether the program that opened a session still holds it."""
-        with _locked(self.session(session) / "client.lock") as got:
-            return not got
+        return _is_held(self.session(session) / "client.lock")
 
     # The side of a program that uses workers
 
@@ -180,7 +114,7 @@ class Meeting:
         folder, process = self.session(session), os.getpid()
         folder.mkdir(mode=0o700)
         try:
-            with _locked(folder / "client.lock"):
+            with locked(str(folder / "client.lock")):
                 yield session
         finally:
             if os.getpid() == process:  # and not one that was forked from it
@@ -211,8 +145,7 @@ class Meeting:
 
     def lives(self, name: str) -> bool:
         """Whether there is a worker of this name."""
-        with _locked(self._workers / f"{name}.lock") as got:
-            return not got
+        return _is_held(self._workers / f"{name}.lock")
 
     def _sweep(self, name: str) -> None:
         """Drop what programs that died have left behind."""
@@ -245,49 +178,38 @@ def _usual() -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "soma" / "workers"
 
 
-def _installed(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:  # run from a folder, or not there
-        return "not installed"
-
-
 def _read(path: Path, kind: type[_Record]) -> _Record | None:
     """Return what a file holds, or None: it is gone, or none of ours."""
     try:
         with path.open("rb") as file:
-            return msgspec.json.decode(file.read(_MOST), type=kind)
+            return msgspec.json.decode(file.read(MOST), type=kind)
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
         return None
 
 
 @contextmanager
-def _locked(path: Path, patience: float = 0.0) -> Iterator[bool]:
+def _held(path: Path, patience: float) -> Iterator[bool]:
     """Try to hold a lock inside, which the system drops when this process ends, however.
 
     Args:
+        path: of the lock.
         patience: seconds to try for; a look whether somebody holds it holds it for a moment.
     """
-    try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except FileNotFoundError:  # the folder is gone, and whoever held the lock with it
-        yield True
-        return
     deadline = time.monotonic() + patience
-    try:
-        while not (got := _lock(descriptor)) and time.monotonic() < deadline:
-            time.sleep(0.02)
-        yield got
-    finally:
-        os.close(descriptor)
+    while True:
+        with locked(str(path)) as got:
+            if got or time.monotonic() >= deadline:
+                yield got
+                return
+        time.sleep(0.02)
 
 
-def _lock(descriptor: int) -> bool:
+def _is_held(path: Path) -> bool:
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+        with locked(str(path)) as got:
+            return not got
+    except FileNotFoundError:  # the folder is gone, and whoever held the lock with it
         return False
-    return True
 
 
 def _remove(folder: Path) -> None:

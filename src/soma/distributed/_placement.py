@@ -4,43 +4,27 @@ A training step is one context of torch's distributed autograd: gradients lie in
 worker, until every optimizer has stepped there.
 """
 
-from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
-from itertools import count
-from typing import NamedTuple
-from weakref import WeakKeyDictionary, finalize
 
 import torch
 import torch.distributed.autograd as dist_autograd
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from soma.core import Filter, Node, NodeId
+from soma.core import Node, NodeId
 from soma.distributed import _context, _host
-from soma.distributed._connection import Connection, Future, connection_to
-from soma.distributed._messages import Built, Heard, Place, Step, Turn
-from soma.distributed._orders import Orders, by_worker, orders_of
+from soma.distributed._connection import Connection
+from soma.distributed._graphs import connection_of, forget_dropped, number_of, place_of
+from soma.distributed._messages import Built, Turn
+from soma.distributed._orders import by_worker, orders_of
 from soma.distributed._reach import Reach
-from soma.distributed._stand_in import RemoteFilter, RemoteModule, RemoteParameter
+from soma.distributed._stand_in import RemoteModule, RemoteParameter
+from soma.distributed._stepping import Begun, Orders, Stepping
 from soma.distributed._watching import Watching
 from soma.engine import Runner
 from soma.errors import ModeError, SomaError, TornStep, WorkerLost
 from soma.training import DifferentiableFilter, Ear, Held, Optimizers
-
-_COUNT = count()
-_NUMBERS: "WeakKeyDictionary[Runner, int]" = WeakKeyDictionary()  # what workers call a graph
-# Told to workers when a graph is next built there: a graph may go in any thread, in a call too.
-_DROPPED: deque[int] = deque()
-
-
-class _Begun(NamedTuple):
-    """A step that a worker is at."""
-
-    worker: str
-    steps: tuple[Step, ...]
-    connection: Connection
-    future: Future
 
 
 class RpcPlacement:
@@ -54,7 +38,7 @@ class RpcPlacement:
         self._went_back = False  # backward ran in this context
         self._torn: str | None = None
         self._reach = Reach()
-        self._orders = Orders(number_of(runner))
+        self._stepping = Stepping(number_of(runner))
         self._watching: list[Watching] = []  # audits
 
     def build(self, node: Node, x: object) -> object:
@@ -161,7 +145,7 @@ class RpcPlacement:
         """
         self._refuse_torn()
         chosen = optimizers.chosen(only)
-        orders = self._orders.of(chosen)
+        orders = self._stepping.orders(chosen)
         if not chosen:
             optimizers.step(only, None)  # says that there is none
         if orders:
@@ -174,9 +158,9 @@ class RpcPlacement:
             connection.check(next(iter(orders)))
         self._torn = "it was interrupted"  # until all have stepped
         try:
-            running = [] if connection is None else self._begun(orders, connection)
+            begun = [] if connection is None else self._begun(connection, orders)
             optimizers.step(only, None)  # meanwhile
-            answers = self._finish(running)
+            answers = self._stepping.finish(begun)
             for one in self._watching:
                 one.heard(answers)
         except SomaError as error:
@@ -240,59 +224,29 @@ class RpcPlacement:
         if whole:
             self._torn = None
 
-    def _begun(
-        self, orders: Mapping[str, tuple[Step, ...]], connection: Connection
-    ) -> list[_Begun]:
-        """Begin a step on every worker."""
-        audits = tuple(one.audit for one in self._watching)
-        given = (self._context_id, self._scale, audits, self._orders.graph)
-        return [
-            _Begun(
-                worker,
-                steps,
-                connection,
-                connection.begin(
-                    worker, _host.step, *given, self._orders.to_send(worker, connection, steps)
-                ),
-            )
-            for worker, steps in orders.items()
-        ]
-
-    def _finish(self, running: Sequence[_Begun]) -> list[dict[str, Heard]]:
-        """Come back when no worker is at its step any more, whatever became of it.
-
-        Return what audits have heard, for each worker.
-        """
-        answers, errors = [], []
-        for one in running:
-            try:
-                answers.append(one.connection.result(one.future, one.worker))
-                self._orders.arrived(one.worker, one.connection, one.steps)
-            except SomaError as error:
-                errors.append(error)
-        if errors:
-            raise errors[0]
-        return answers
-
     def listen(self, ear: Ear) -> Watching:
         """Measure the modules on workers, for an audit."""
         watching = Watching(ear, self._watching)
         self._watching.append(watching)
         return watching
 
+    def _begun(self, connection: Connection, orders: Orders) -> list[Begun]:
+        audits = tuple(one.audit for one in self._watching)
+        return self._stepping.begin(connection, orders, self._context_id, self._scale, audits)
+
     def _turns(self, module: RemoteModule) -> tuple[Turn, ...]:
         turns = [one.turn(module) for one in self._watching]
         return tuple(one for one in turns if one is not None)
 
     def _connection(self) -> Connection:
-        return connection_to(targets(self._runner), renew=False)
+        return connection_of(self._runner, renew=False)
 
     def _living(self) -> Connection:
         """Return a connection on which all workers answer, a new one if need be."""
-        connection = connection_to(targets(self._runner), renew=True)
+        connection = connection_of(self._runner, renew=True)
         if connection.silent() is None:
             return connection
-        return connection_to(targets(self._runner), renew=True)
+        return connection_of(self._runner, renew=True)
 
     def _local_parameters(self) -> Iterable[tuple[str, nn.Parameter]]:
         for node in self._runner.topology:
@@ -316,41 +270,3 @@ class RpcPlacement:
                 f"an earlier step failed on the way ({self._torn}), so weights may have moved on "
                 "some workers and not on others. Load a whole state first: `g.load_state(state)`."
             )
-
-
-def stand_in(runner: Runner, node: Node) -> Filter:
-    """Return what stands here for a plain filter on a worker."""
-    assert node.target is not None
-
-    def connection() -> Connection:
-        found = connection_to(targets(runner), renew=True)
-        forget_dropped(found)
-        return found
-
-    return RemoteFilter(node, place_of(runner, node.id), node.target, connection)
-
-
-def number_of(runner: Runner) -> int:
-    """Return what the workers call a graph: nodes of several may have one name."""
-    if runner not in _NUMBERS:
-        _NUMBERS[runner] = number = next(_COUNT)
-        finalize(runner, _DROPPED.append, number).atexit = False
-    return _NUMBERS[runner]
-
-
-def forget_dropped(connection: Connection) -> None:
-    """Have the workers drop the graphs that are no more here."""
-    found = tuple(_DROPPED.popleft() for _ in range(len(_DROPPED)))
-    if found:
-        connection.forget(found)
-
-
-def place_of(runner: Runner, node: NodeId) -> Place:
-    """Return what the workers call a node."""
-    return Place(number_of(runner), node)
-
-
-def targets(runner: Runner) -> list[str]:
-    """Return the workers of a graph."""
-    found = (node.target for node in runner.topology.nodes.values())
-    return [*dict.fromkeys(one for one in found if one is not None)]

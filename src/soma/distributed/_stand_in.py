@@ -10,8 +10,9 @@ from soma.core import Filter, Node, NodeId
 from soma.distributed import _host
 from soma.distributed._aligned import received, sent
 from soma.distributed._connection import Connection
+from soma.distributed._graphs import connection_of, forget_dropped, place_of
 from soma.distributed._messages import Contents, Mode, Place, Turn, Weight
-from soma.engine import generators_kept
+from soma.engine import Runner, generators_kept
 from soma.errors import InvalidInput, InvalidOutput
 from soma.training import DifferentiableFilter, StandIn
 
@@ -162,3 +163,15 @@ class RemoteFilter(Filter):
             self._held = connection, state
         gradients = torch.is_grad_enabled()
         return connection.call(self._worker, _host.run, self._place, x, gradients, node=node.id)
+
+
+def stand_in(runner: Runner, node: Node) -> Filter:
+    """Return what stands here for a plain filter on a worker."""
+    assert node.target is not None
+
+    def connection() -> Connection:
+        found = connection_of(runner, renew=True)
+        forget_dropped(found)
+        return found
+
+    return RemoteFilter(node, place_of(runner, node.id), node.target, connection)

@@ -7,7 +7,8 @@ from typing import Protocol
 
 from soma.distributed._channel import Channel, opened, token
 from soma.distributed._interface import LOOPBACK, host_and_port, interface_of
-from soma.distributed._meeting import Answered, Card, Meeting, Request
+from soma.distributed._meeting import Meeting
+from soma.distributed._records import Answered, Card, Request
 from soma.errors import WorkerUnavailable, did_you_mean, listing
 
 _SECONDS = 10.0  # that a machine has to answer

@@ -16,7 +16,8 @@ from pathlib import Path
 import msgspec
 
 from soma.distributed._door import open_door
-from soma.distributed._meeting import WITHIN, Meeting, Request, versions
+from soma.distributed._meeting import WITHIN, Meeting
+from soma.distributed._records import Request, versions
 
 _LOOK_SECONDS = 0.05
 _END_SECONDS = 5.0  # that a session's process has to end by itself
@@ -37,6 +38,7 @@ def serve(
     address: str | None = None,
     meeting: Meeting | None = None,
     told: Callable[[str], object] = lambda line: None,
+    ends: Callable[[], bool] = lambda: False,
 ) -> None:
     """Be a worker until the process is interrupted.
 
@@ -46,6 +48,7 @@ def serve(
         address: where programs on other machines ask it, `HOST:PORT`; none can by default.
         meeting: the folder that programs find it in.
         told: gets a line for people whenever something begins or ends.
+        ends: whether to end by itself; asked several times a second.
 
     Raises:
         WorkerUnavailable: there is a worker of this name, the folder is open to others, or the
@@ -59,7 +62,7 @@ def serve(
             stack.enter_context(open_door(name, address, meeting, told))
         told(f"worker {name} waits in {meeting.folder}")
         try:
-            while True:
+            while not ends():
                 request = meeting.next_request(name)
                 if request is not None and _joined(meeting, name, request):
                     process = _started(meeting, name, device, request)
@@ -85,7 +88,8 @@ def _joined(meeting: Meeting, name: str, request: Request) -> bool:
     differing = versions().differing(request.versions)
     if differing:
         with suppress(OSError):  # the client has given up meanwhile
-            meeting.answer(request.session, name, "; ".join(differing))
+            said = f"{'; '.join(differing)}. Python, torch and soma are the same on all sides"
+            meeting.answer(request.session, name, said)
     return not differing
 
 
@@ -95,8 +99,9 @@ def _started(
     # `-c` and not `-m`: the script's own `__main__` takes that name's place there.
     code = "from soma.distributed._server import main; main()"
     process = subprocess.Popen(  # noqa: S603 - our own command
-        [sys.executable, "-c", code, str(meeting.folder), name, device],
+        [sys.executable, "-c", code, str(meeting.folder), name, device, str(os.getpid())],
         stdin=subprocess.PIPE,
+        process_group=0,  # Ctrl-C in a terminal is for the worker, which ends its sessions
         # A client that goes is no news.
         env={"TORCH_CPP_LOG_LEVEL": "ERROR", **os.environ, WITHIN: request.session},
         cwd=Path.cwd(),
