@@ -139,3 +139,21 @@ def test_a_node_of_a_graph_that_turns_gradients_off_is_no_grad() -> None:
             g.step(ctx)
 
     assert audit.report().by_id()["encoder"].flags == ["NO_GRAD"]
+
+
+def test_what_learns_from_gradients_put_there_by_hand_is_no_fault() -> None:
+    """`.grad` is filled from `torch.autograd.grad`: weights move, and no backward was seen."""
+    torch.manual_seed(0)
+    net, (x, y) = nn.Sequential(nn.Linear(8, 8), nn.Tanh(), nn.Linear(8, 2)), torch.randn(2, 32, 8)
+    optimizer = SGD(net.parameters(), lr=0.1)
+    with audit_modules({"net": net}, optimizer, inside=True) as audit:
+        for _ in range(STEPS):
+            loss = nn.functional.mse_loss(net(x), y[:, :2])
+            gradients = torch.autograd.grad(loss, list(net.parameters()))
+            for parameter, gradient in zip(net.parameters(), gradients, strict=True):
+                parameter.grad = gradient
+            optimizer.step()
+
+    found = {row.filter_id: row.flags for row in audit.report().filters if row.flags}
+    assert set(found) == {"net", "net/0", "net/2"}
+    assert all(flags == ["UNOBSERVED(no output gradient)"] for flags in found.values())

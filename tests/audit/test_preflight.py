@@ -191,6 +191,24 @@ def test_nothing_of_a_model_changes() -> None:
     assert not any(part._forward_hooks or part._forward_pre_hooks for part in model.modules())
 
 
+def test_old_weight_normalisation_is_checked_in_the_middle_of_a_training() -> None:
+    """Its weight is computed at each call and has a history, which no copy may take over."""
+    with pytest.warns(FutureWarning, match="weight_norm"):
+        net = nn.utils.weight_norm(nn.Linear(4, 2))
+
+    class Normed(DifferentiableFilter):
+        def build_module(self, input_shape):
+            return net
+
+    x, y = torch.randn(32, 4), torch.randn(32, 2)
+    g = Graph.somatize(Normed())
+    g.materialize(x)
+    net(x).sum().backward()
+
+    for found in (soma.preflight(net, x, y, F.mse_loss), soma.preflight(g, x, y)):
+        assert found.checks[0].told == "all 3 trainable parameters get a gradient"
+
+
 def test_a_graph_takes_losses_as_fit_does() -> None:
     """The default loss of a leaf is used, and a head without targets is named."""
     g = Graph.somatize(Scale() >> Dense(out=8) >> (Dense(out=3) | Dense(out=2)), cache=None)

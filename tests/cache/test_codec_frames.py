@@ -43,6 +43,8 @@ SERIES = [
     pd.Series(["a", None], dtype="string[pyarrow]"),
     pd.Series([1, None], dtype="int64[pyarrow]"),
     pd.Series([], dtype="f8"),
+    pd.Series(["a", "b"], dtype=object),
+    pd.Series([1]).set_flags(allows_duplicate_labels=False),
 ]
 FRAMES = [
     pd.DataFrame(),
@@ -54,6 +56,9 @@ FRAMES = [
     pd.DataFrame([[1, 2.5]], columns=["a", "a"]),
     pd.DataFrame([[1, 2.5]], columns=GROUPS[:2]),
     pd.DataFrame({"a": [1, 2, 3]}, index=GROUPS),
+    pd.DataFrame({"a": ["x", None, np.nan], "b": ["x", "y", "z"], "c": [1, 2, 3]}, dtype=object),
+    pd.DataFrame({"a": [1]}).set_flags(allows_duplicate_labels=False),
+    pd.DataFrame({"a": [1], "b": ["x"]}).set_flags(allows_duplicate_labels=False),
 ]
 INDEXES = [pd.Index([1, 2], name="n"), pd.RangeIndex(5, name="r"), HOURS, GROUPS, pd.Index(["a"])]
 INDEXES += [
@@ -129,7 +134,9 @@ def test_series_come_back(series: Any) -> None:
 @pytest.mark.parametrize("frame", FRAMES, ids=names(FRAMES))
 def test_pandas_frames_come_back(frame: Any) -> None:
     """Columns, their types and order, labels and index of a frame come back."""
-    pd.testing.assert_frame_equal(back(frame), frame, check_freq=True, check_column_type=True)
+    pd.testing.assert_frame_equal(
+        back(frame), frame, check_freq=True, check_column_type=True, check_flags=True
+    )
 
 
 @pytest.mark.parametrize("index", INDEXES, ids=names(INDEXES))

@@ -98,6 +98,23 @@ def test_a_narrow_table_keeps_the_ids(root: Path, width: int, words: list[str], 
     assert gone not in output
 
 
+@pytest.mark.process
+@pytest.mark.parametrize(
+    "arguments", [["runs"], ["graph", "last"], ["graph", "last", "--format", "svg"]]
+)
+def test_an_old_code_page_stops_no_command(tmp_path: Path, arguments: list[str]) -> None:
+    """Signs that it lacks are spelled out in texts; a drawing for other tools is UTF-8."""
+    with Graph.somatize(Double() >> Double(), cache=None).track_run("日本 ✓", root=tmp_path):
+        pass
+    done = subprocess.run(
+        [sys.executable, "-m", "soma", *arguments, "--root", str(tmp_path)],
+        stdout=subprocess.PIPE,
+        check=True,
+        env=os.environ | {"PYTHONIOENCODING": "cp1252", "PYTHONUTF8": "0"},
+    )
+    assert done.stdout.decode("utf-8" if "svg" in arguments else "cp1252")
+
+
 def test_a_broken_run_is_listed(root: Path) -> None:
     """It stands among the others as unreadable, and the command succeeds."""
     (root / "runs" / ids(root)[0] / "manifest.json").write_text("{")

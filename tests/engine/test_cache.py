@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable
 from copy import deepcopy
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 import torch
 from torch import nn
 
-from soma import DifferentiableFilter, Filter, Graph, Inputs
+from soma import DifferentiableFilter, Filter, Graph, Inputs, why
 from soma.engine._seeding import generator_marks
 from soma.errors import SomaWarning
 from soma.testing import Recording
@@ -41,6 +42,11 @@ class Rounding(Counting):
     def forward(self, x, state):
         Counting.runs.append(self.name)
         return round(x)
+
+
+class Total(Filter):
+    def forward(self, x, state):
+        return float(x.sum())
 
 
 class Dense(DifferentiableFilter):
@@ -232,6 +238,18 @@ def test_the_same_object_is_hashed_once() -> None:
 
     assert all(np.array_equal(together[name], apart[name]) for name in together)
     assert Counting.runs == ["a", "b"]
+
+
+def test_an_array_in_a_file_is_known_by_its_content(tmp_path: Path) -> None:
+    """A memory map is found again as another map of the same numbers, until they change."""
+    np.save(tmp_path / "x.npy", np.arange(4.0))
+    first, second = (np.load(tmp_path / "x.npy", mmap_mode="r+") for _ in range(2))
+    g = Graph.somatize(Total(), cache="memory")
+    assert g.forward(first) == g.forward(second) == 6
+    assert why(g, "total") == "`total` did not run: its answer was stored"
+
+    first[0] = 10
+    assert g.forward(second) == 16
 
 
 def test_a_copy_of_a_graph_shares_its_cache() -> None:

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from soma.viz._graphviz import graphviz
-from soma.viz._mermaid import mermaid
+from soma.viz._mermaid import encoded, mermaid
 from tests.viz.records import ENCODER, HOSTILE_GRAPH, PIPELINE
 
 
@@ -47,3 +47,16 @@ def test_hostile_names_break_no_line(write: object) -> None:
     assert len(text.splitlines()) - extra == len(plain.splitlines()) - known
     assert not set(rest) & set("<>&#;\"'\\`[](){}|\n\x00\u2028\u202e")
     assert not any(line.lstrip().startswith("click") for line in text.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("1. clean", "1#46; clean"),
+        ("__main__", "#95;#95;main#95;#95;"),
+        ("dense_2, 1.5 ms", "dense_2, 1.5 ms"),
+    ],
+)
+def test_a_label_is_no_markdown(text: str, expected: str) -> None:
+    """What Mermaid would take for a list or for emphasis is spelled out, and nothing else."""
+    assert encoded(text, "#") == expected

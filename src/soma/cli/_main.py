@@ -1,5 +1,8 @@
 """The command `soma`."""
 
+import io
+import sys
+
 import click
 
 from soma import __version__
@@ -21,6 +24,9 @@ from soma.cli._worker import worker
 @click.version_option(__version__, "-V", "--version", package_name=DIST, prog_name="soma")
 def main() -> None:
     """Compose preprocessing and PyTorch modules into one graph; fit it, cache it, train it."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # Into a pipe Windows writes its old code pages, which lack most signs of a drawing.
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 main.add_command(cache)

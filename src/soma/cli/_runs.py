@@ -83,7 +83,7 @@ def graph(run: str, node: str | None, wanted: str | None, output: str | None, ro
     except SomaError as error:
         raise Refused(error) from None
     if output is None:
-        click.echo(drawing)
+        click.echo(drawing if form == "text" else drawing.encode())
     else:
         write(output, drawing)
 

@@ -64,7 +64,12 @@ class GraphSubject:
 
     def __init__(self, graph: Graph, loss: object) -> None:
         self.name = graph.name
-        self._graph = deepcopy(graph)
+        computed = require("soma.audit.preflight", extra="torch").computed_by_hooks
+        memo: dict[int, object] = {}
+        for _, filter in graph.filters():
+            if (module := getattr(filter, "_live", None)) is not None:
+                memo |= computed(module)
+        self._graph = deepcopy(graph, memo)
         self._loss = loss
         self._graph._runner.memory = None  # made-up batches are not worth remembering
 

@@ -89,7 +89,8 @@ class HealthRecord:
         if found is None:
             raise NotRecorded(
                 f"the run `{self.run}` holds no audit; train inside "
-                "`with g.gradient_audit():` within `with g.track_run(...):`."
+                "`with g.gradient_audit():` within `with g.track_run(...):`, or give "
+                "`audit_modules` the `run`."
             )
         return found
 

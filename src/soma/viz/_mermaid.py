@@ -8,7 +8,8 @@ from soma.tracking import GraphRecord
 from soma.viz._flow_picture import flow_diagram
 from soma.viz._graph_picture import graph_diagram
 
-_PLAIN = " _.,"
+_PLAIN = " ,"
+_PLAIN_WITHIN = "_."  # at the edge of a word they are Markdown: a list, or emphasis
 
 
 def mermaid(drawn: GraphRecord | ModuleFlow) -> str:
@@ -37,9 +38,14 @@ def plain_diagram(drawn: GraphRecord | ModuleFlow) -> Diagram:
 
 def encoded(text: str, before: str) -> str:
     """Return `text` with a numeric entity for each sign that could mean something."""
+    around = f" {one_line(text)} "
     return "".join(
-        char if char.isalnum() or char in _PLAIN else f"{before}{ord(char)};"
-        for char in one_line(text)
+        char
+        if char.isalnum()
+        or char in _PLAIN
+        or (char in _PLAIN_WITHIN and previous.isalnum() and following.isalnum())
+        else f"{before}{ord(char)};"
+        for previous, char, following in zip(around, around[1:-1], around[2:], strict=False)
     )
 
 

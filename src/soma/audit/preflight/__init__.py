@@ -6,7 +6,7 @@
 
 from soma.audit.preflight._check import Check, Outcome
 from soma.audit.preflight._preflight import Preflight, run_preflight
-from soma.audit.preflight._subject import ModuleSubject, Subject
+from soma.audit.preflight._subject import ModuleSubject, Subject, computed_by_hooks
 
 __all__ = [
     "Check",
@@ -14,5 +14,6 @@ __all__ = [
     "Outcome",
     "Preflight",
     "Subject",
+    "computed_by_hooks",
     "run_preflight",
 ]

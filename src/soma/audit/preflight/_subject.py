@@ -39,7 +39,7 @@ class ModuleSubject:
 
     def __init__(self, module: nn.Module, loss: Callable[[object, object], Tensor]) -> None:
         self.name = type(module).__name__
-        self._module = deepcopy(module)
+        self._module = deepcopy(module, computed_by_hooks(module))
         self._loss = loss
 
     def copy(self) -> "ModuleSubject":
@@ -63,6 +63,19 @@ class ModuleSubject:
     def loss_of(self, output: object, y: object) -> Tensor:
         """Return the loss of an output made up by the caller."""
         return self._loss(output, y)
+
+
+def computed_by_hooks(module: nn.Module) -> dict[int, object]:
+    """Return copies of what hooks left in a module at its last call, as a memo of `deepcopy`.
+
+    Old weight normalisation leaves a weight with a history there, which `deepcopy` refuses.
+    """
+    held = (value for part in module.modules() for value in vars(part).values())
+    return {
+        id(value): value.detach().clone()
+        for value in held
+        if isinstance(value, Tensor) and not value.is_leaf
+    }
 
 
 def named_parameters(subject: Subject) -> Iterator[tuple[str, nn.Parameter]]:

@@ -23,6 +23,8 @@ def find(cls: type) -> TakeApart | None:
         return None
     if cls is np.ndarray:
         return _array
+    if cls is np.memmap:
+        return _mapped
     if cls in (np.str_, np.bytes_):
         return _text
     if issubclass(cls, np.generic):
@@ -47,6 +49,12 @@ def _array(value: Any) -> Parts:
         block=Block(data, seen, None if tail is None else (*shape, *tail)),
         aside=("F",) if fortran else (),
     )
+
+
+def _mapped(value: Any) -> Parts:
+    """An array in a file is its content, which is read at each digest: files change."""
+    array = value.view(require("numpy", extra="torch").ndarray)
+    return Parts("numpy.memmap", (array,), unstorable="it stands in a file that may change")
 
 
 def _build_array(stored: Stored) -> object:

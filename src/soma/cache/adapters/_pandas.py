@@ -33,12 +33,19 @@ def _frame(value: Any) -> Parts:
     head = [value.columns, value.index, value.attrs]
     names = ["columns", "index", "attrs"]
     if len(dtypes) == 1 and value.size and _is_plain(dtypes.pop()):
-        return Parts(
-            "pandas.frame", [*head, value.to_numpy()], ("matrix",), names=[*names, "values"]
-        )
+        facts = ("matrix", *_flags(value))
+        return Parts("pandas.frame", [*head, value.to_numpy()], facts, names=[*names, "values"])
     columns = [column(value.iloc[:, place]) for place in range(value.shape[1])]
     names += [f"columns[{label!r}]" for label in value.columns]
-    return Parts("pandas.frame", [*head, *columns], ("columns",), names=names)
+    return Parts("pandas.frame", [*head, *columns], ("columns", *_flags(value)), names=names)
+
+
+def _flags(value: Any) -> tuple[str, ...]:
+    return () if value.flags.allows_duplicate_labels else ("unique labels",)
+
+
+def _set_flags(value: Any, flags: list[Any]) -> None:
+    value.flags.allows_duplicate_labels = "unique labels" not in flags
 
 
 def _is_plain(dtype: Any) -> bool:
@@ -47,7 +54,7 @@ def _is_plain(dtype: Any) -> bool:
 
 def _build_frame(stored: Stored) -> object:
     pd = require("pandas", extra="frames")
-    (form,) = stored.facts
+    form, *flags = stored.facts
     labels, index, attrs, *rest = stored.items
     if form == "matrix":
         (values,) = rest
@@ -58,15 +65,17 @@ def _build_frame(stored: Stored) -> object:
             raise ValueError("columns of another length than the index")
         if len(columns) != len(labels):
             raise ValueError("columns without a label")
-        frame = pd.DataFrame(dict(enumerate(columns)), index=index)
+        series = (pd.Series(values, index=index, dtype=values.dtype) for values in columns)
+        frame = pd.DataFrame(dict(enumerate(series)), index=index)
         frame.columns = labels
     frame.attrs = attrs
+    _set_flags(frame, flags)
     return frame
 
 
 def _series(value: Any) -> Parts:
     items = (value.name, value.index, value.attrs, column(value))
-    return Parts("pandas.series", items, names=("name", "index", "attrs", "values"))
+    return Parts("pandas.series", items, _flags(value), names=("name", "index", "attrs", "values"))
 
 
 def _build_series(stored: Stored) -> object:
@@ -77,6 +86,7 @@ def _build_series(stored: Stored) -> object:
         raise ValueError("a series of another length than its index")
     series = pd.Series(values, index=index, name=name, dtype=values.dtype)
     series.attrs = attrs
+    _set_flags(series, list(stored.facts))
     return series
 
 

@@ -70,7 +70,9 @@ def no_grad(facts: Facts) -> list[Finding]:
 
 
 def _untouched(facts: Facts, unit: Unit) -> bool:
-    """Did no trainable parameter of a unit ever have a gradient?"""
+    """Did no trainable parameter of a unit ever have a gradient, or move as if it had one?"""
+    if any(value > 0 for _, value in facts.points(unit.id, "moved")):
+        return False  # somebody puts gradients into `.grad`, or steps in another way
     shares = facts.points(unit.id, "grads")
     if shares:
         return not any(value > 0 for _, value in shares)

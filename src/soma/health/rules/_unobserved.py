@@ -58,7 +58,8 @@ def _why(facts: Facts, unit: Unit) -> str | None:
         return None if facts.fault(unit.id) else "no whole step"
     output = bool(facts.points(unit.id, "act_norm") or facts.points(unit.id, "act_mean_abs"))
     gradient = bool(facts.points(unit.id, "out_grad_norm"))
-    weights = any(value > 0 for _, value in facts.points(unit.id, "grads"))
+    series = (facts.points(unit.id, name) for name in ("grads", "moved"))
+    weights = any(value > 0 for points in series for _, value in points)
     if unit.trainable and weights and not gradient:
         return "no output gradient" if facts.called(unit.id) else "used by its weights alone"
     if unit.trainable or output:
