@@ -21,6 +21,7 @@ from soma.core import (
     Phase,
     Topology,
     has_module,
+    is_read_once,
     needs_fit,
     per_root,
 )
@@ -136,7 +137,7 @@ class Runner:
         if program is None:
             program = self.program(kept, lambda: self._lower_forward(bind or _plain, seed))
         bare = self.memory is None and not self.executors.by_thread and not self.listeners
-        if bare and type(x) is not Inputs:
+        if bare and type(x) is not Inputs and not is_read_once(x):
             with without_gradients():
                 return run_slots(program, [x] * program.size, {}, "forward", self.name)
         return self.execute(program, per_root(x, program.roots), {}, "forward", seed)
@@ -281,14 +282,15 @@ class Runner:
         for node, call in calls.items():
             filter, sources = self.topology.nodes[node].filter, wiring.predecessors[node]
             protects = not sources or any(len(wiring.successors[one]) > 1 for one in sources)
+            readers = len(wiring.successors[node])
             drawing = None
             if seed is not None and not filter._deterministic:
                 drawing = (seed, numbers[node])
             function = call.function
             if isinstance(function, FitCall):
-                function = function.guarded(drawing, protects=protects)
+                function = function.guarded(drawing, protects=protects, readers=readers)
             else:
-                function = guarded(function, filter, drawing, protects=protects)
+                function = guarded(function, filter, drawing, protects=protects, readers=readers)
             made[node] = call._replace(function=function)
         return made
 
