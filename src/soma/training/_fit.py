@@ -64,8 +64,10 @@ class FitOptions:
                 continue
             if not hasattr(value, "__index__") or isinstance(value, bool) or value < least:
                 raise InvalidInput(f"`{name}` is {value!r}; a whole number from {least} is wanted.")
+            if name == "seed" and value >= 2**64:
+                raise InvalidInput(f"`seed` is {value!r}; a whole number below 2**64 is wanted.")
             object.__setattr__(self, name, int(value))  # NumPy's integers among them
-        if self.clip is not None and not self.clip > 0:
+        if self.clip is not None and not (hasattr(self.clip, "__float__") and self.clip > 0):
             raise InvalidInput(f"`clip` is {self.clip!r}; a norm above 0, or None, is wanted.")
 
 

@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 
 from soma.core import Node, NodeId, per_root
-from soma.engine import Call, NoKey, Runner, lower
+from soma.engine import Call, NoKey, Runner, describe, lower
 from soma.errors import NotMaterialized, SomaError, listing
 from soma.training._calls import overrides_forward, seen_by_others
 from soma.training._convert import Kind, kind_of, mirrored
@@ -82,7 +82,7 @@ class Building:
             except SomaError:
                 raise
             except Exception as error:
-                error.add_note(_about(shape))
+                error.add_note(_about(shape, x))
                 raise
         output = self._tried(filter, x)
         if filter._live is None:
@@ -115,10 +115,18 @@ class Building:
             return trial_run(filter, x)
 
 
-def _about(shape: Shapes) -> str:
+def _about(shape: Shapes, x: object) -> str:
     told = f"while building the module for samples of shape {shape}"
     if isinstance(shape, dict):
-        return f"{told}: this node is a fan-in, so shapes come by predecessor"
+        return (
+            f"{told}: this node is a fan-in, so shapes come by predecessor. Use them all in "
+            "`build_module`, and join the values in a `forward(x, state=None)` of its own"
+        )
+    if shape is None:
+        return (
+            f"{told}: {describe(x)} has none. A module wants a tensor, an array or a list of "
+            "numbers in rows of one length; make one in a filter before it"
+        )
     if shape == ():
         return f"{told}: a sample is a single number here; `x[:, None]` makes it a row of one"
     return told
