@@ -4,7 +4,7 @@ It knows nothing of torch. A room above may hand it a `bind` that says how some 
 answer; all the others are plain filters and answer by `forward(x, state)`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from concurrent.futures import Executor
 from copy import deepcopy
 from operator import index
@@ -258,6 +258,11 @@ class Runner:
                 f"{'has' if len(missing) == 1 else 'have'} not been fitted. "
                 "Call `g.fit(x, y)` first, or `g.fit(x, y, epochs=0)` before a training loop."
             )
+
+    def reasons(self, nodes: Set[NodeId]) -> dict[NodeId, str]:
+        """Return why each of `nodes` last ran or did not; nothing where there is no cache."""
+        told = {} if self.memory is None else self.memory.reasons
+        return {node: told[node] for node in told.keys() & nodes}
 
     def name(self, node: NodeId) -> str:
         """Return a node's id with its class, for messages."""

@@ -78,11 +78,11 @@ class Trainer:
             self._filters = (version, found)
         return self._filters[1]
 
-    def materialize(self, sample: object) -> None:
-        """Build every module from one sample batch."""
+    def materialize(self, sample: object, prefix: Prefix | None = None) -> None:
+        """Build every module from one sample batch, or from what a prefix gave for it."""
         self._find_placement()
         with self.runner.executors.in_order():  # weights are drawn in the order of the nodes
-            materialize(self.runner, sample, self.placement)
+            materialize(self.runner, sample, self.placement, prefix)
         unbuilt(self.filters)
         if self.training:
             for _, filter in self.filters:
