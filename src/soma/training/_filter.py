@@ -18,7 +18,7 @@ from soma.errors import InvalidOutput, NotMaterialized
 from soma.training._convert import kind_of, mirrored, to_tensors, wanted_by, wants_gradient
 from soma.training._module_picture import module_svg
 from soma.training._shape import Shapes
-from soma.training._twin import at_rest, carry_over, frozen_twin, marks
+from soma.training._twin import Mark, at_rest, carry_over, frozen_twin, marks, unchanged
 from soma.training._weights import ModuleState, load_weights
 
 # Threads may share a filter, and while one has its module replaced the others wait.
@@ -59,7 +59,7 @@ class DifferentiableFilter(Filter):
     _live: nn.Module | None = None
     _twin: nn.Module | None = None
     _twin_state: ModuleState | None = None
-    _twin_marks: list[tuple[int, bool]] | None = None  # as the twin was made
+    _twin_marks: list[Mark] | None = None  # as the twin was made
     _uses_twin: bool = False
     _loaded: tuple[object, nn.Module] | None = None
     _replacement: nn.Module | None = None
@@ -156,12 +156,21 @@ class DifferentiableFilter(Filter):
         self._twin = self._twin_marks = self._twin_state = None
         self._use_twin(use=False)
 
+    def _move(self, device: torch.device | str | None, dtype: torch.dtype | None) -> None:
+        """Move the module and its frozen twin, which is not a user's writing to the twin."""
+        untouched = self._twin is not None and unchanged(self._twin, self._twin_marks)
+        for module in (self._live, self._twin):
+            if module is not None:
+                module.to(device=device, dtype=dtype)
+        if self._twin is not None and untouched:
+            self._twin_marks = marks(self._twin)
+
     def _bring_back_live(self) -> None:
         """Use the live module, with what a user wrote to the twin as `_module` meanwhile."""
         if (
             self._twin is not None
             and self._live is not None
-            and marks(self._twin) != self._twin_marks
+            and not unchanged(self._twin, self._twin_marks)
         ):
             carry_over(self._twin, self._live)
             self._drop_twin()

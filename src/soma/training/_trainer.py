@@ -110,9 +110,7 @@ class Trainer:
     def to(self, device: torch.device | str | None, dtype: torch.dtype | None) -> None:
         """Move every module, and the frozen twins with them."""
         for _, filter in self.filters:
-            for module in (filter._live, filter._twin):
-                if module is not None:
-                    module.to(device=device, dtype=dtype)
+            filter._move(device, dtype)
         self.runner.changed()
 
     # Modes

@@ -5,8 +5,9 @@ reaches them.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
+from typing import NamedTuple
 
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
@@ -47,9 +48,37 @@ def same_weights(one: nn.Module, other: nn.Module) -> bool:
     )
 
 
-def marks(module: nn.Module) -> list[tuple[int, bool]]:
-    """Return what changes when a weight of `module` is written to, or asks for gradients anew."""
-    return [(one._version, one.requires_grad) for one in _tensors(module).values()]
+class Mark(NamedTuple):
+    """What changes when a weight is exchanged, moved or written to, or asks for gradients anew.
+
+    A write through `.data` or a NumPy view leaves no mark.
+    """
+
+    tensor: Tensor
+    version: int
+    place: int
+    asks: bool
+
+
+def marks(module: nn.Module) -> list[Mark]:
+    """Return the marks of every parameter and buffer of `module`."""
+    return [
+        Mark(one, one._version, _place(one), one.requires_grad)
+        for one in (*module.parameters(), *module.buffers())
+    ]
+
+
+def unchanged(module: nn.Module, known: Sequence[Mark] | None) -> bool:
+    """Whether the weights of `module` are the same ones as when `known` was taken, untouched."""
+    present = marks(module)
+    return (
+        known is not None
+        and len(present) == len(known)
+        and all(
+            one.tensor is other.tensor and one[1:] == other[1:]
+            for one, other in zip(present, known, strict=True)
+        )
+    )
 
 
 def carry_over(source: nn.Module, target: nn.Module) -> None:
@@ -105,6 +134,13 @@ def _own_hooks(hooks: Mapping[int, Callable[..., object]]) -> dict[int, Callable
         for key, hook in hooks.items()
         if (getattr(hook, "__module__", "") or type(hook).__module__).startswith("torch.nn.utils")
     }
+
+
+def _place(tensor: Tensor) -> int:
+    try:
+        return tensor.data_ptr()
+    except RuntimeError:  # sparse tensors have no place of their own
+        return 0
 
 
 def _tensors(module: nn.Module) -> dict[str, Tensor]:

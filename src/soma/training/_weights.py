@@ -10,28 +10,40 @@ from torch import Tensor, nn
 from soma.cache import digest
 from soma.engine import describe
 from soma.errors import InvalidInput
+from soma.training._twin import Mark, marks, unchanged
 
 
 class ModuleState(Mapping[str, str]):
-    """The state of a frozen module: `{"weights_b64": …}`, encoded when it is first read."""
+    """The state of a frozen module: `{"weights_b64": …}`, encoded when it is first read.
+
+    It follows a twin that is moved to another type, or that a user writes to as `_module`.
+    """
 
     def __init__(self, twin: nn.Module) -> None:
         self._twin = twin
+        self._marks: list[Mark] | None = None  # of the weights that the two below are about
         self._encoded: str | None = None
         self._digest: str | None = None
 
     def __getitem__(self, key: str) -> str:
         if key != "weights_b64":
             raise KeyError(key)
+        self._look()
         if self._encoded is None:
             self._encoded = encoded_weights(self._twin)
         return self._encoded
 
     def digest(self) -> str:
-        """Return one digest for all weights; they do not change, so it is computed once."""
+        """Return one digest for all weights, computed once while they do not change."""
+        self._look()
         if self._digest is None:
             self._digest = digest(dict(self._twin.state_dict()))
         return self._digest
+
+    def _look(self) -> None:
+        """Forget what is known of weights that have changed since."""
+        if not unchanged(self._twin, self._marks):
+            self._marks, self._encoded, self._digest = marks(self._twin), None, None
 
     def __iter__(self) -> Iterator[str]:
         return iter(("weights_b64",))
@@ -40,7 +52,7 @@ class ModuleState(Mapping[str, str]):
         return 1
 
     def __deepcopy__(self, memo: dict[int, object]) -> "ModuleState":
-        return self  # the twin it reads does not change
+        return self  # the twin it reads is no one's to train
 
     def __repr__(self) -> str:
         names = [name for name, _ in self._twin.named_parameters()]
