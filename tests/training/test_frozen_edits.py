@@ -1,5 +1,6 @@
 """A frozen graph whose weights are changed by hand answers with them, warm cache or not."""
 
+from copy import deepcopy
 from pathlib import Path
 
 import numpy as np
@@ -7,8 +8,9 @@ import pytest
 import torch
 from torch import nn
 
+import soma
 from soma import Graph
-from tests.training.filters import Dense, data
+from tests.training.filters import Dense, Wrap, data
 
 X, Y = (one.numpy() for one in data())
 
@@ -94,3 +96,103 @@ def test_another_dtype_is_no_edit_of_the_frozen_copy() -> None:
     g.to(dtype=torch.float64).train()
 
     assert all(not weight.any() for weight in g.parameters())
+
+
+class Scaled(nn.Module):
+    """Has a plain attribute, a batch norm and a buffer that no state_dict holds."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear, self.norm = nn.Linear(6, 3), nn.BatchNorm1d(3)
+        self.temperature = 1.0
+        self.register_buffer("shift", torch.zeros(1), persistent=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.norm(self.linear(x)) / self.temperature + self.shift
+
+
+def warmer(module: nn.Module) -> None:
+    module.temperature = 2.0
+
+
+def other_mode(module: nn.Module) -> None:
+    module.norm.train()
+
+
+def other_epsilon(module: nn.Module) -> None:
+    module.norm.eps = 0.5
+
+
+def shifted(module: nn.Module) -> None:
+    module.shift.add_(1)
+
+
+def hooked(module: nn.Module) -> None:
+    module.linear.register_forward_hook(lambda _, given, output: output * 0)
+
+
+SETTINGS = [warmer, other_mode, other_epsilon, shifted, hooked]
+
+
+def scaled(cache: str | Path | None) -> Graph:
+    g = Graph.somatize(Wrap(lambda shape: Scaled()), cache=cache)
+    g.fit(X, Y, epochs=1, seed=0, progress=False)
+    g.forward(X)
+    return g
+
+
+@pytest.mark.parametrize("edit", SETTINGS)
+def test_another_setting_of_the_module_in_use_is_answered_with_a_warm_cache_too(edit) -> None:
+    """Attributes, modes, buffers and hooks of a module count as its weights do."""
+    answers = []
+    for cache in (None, "memory"):
+        g = scaled(cache)
+        edit(g.filter("wrap")._module)
+        answers.append(g.forward(X))
+
+    assert np.array_equal(*answers)
+    assert not np.array_equal(answers[0], scaled(None).forward(X))
+
+
+@pytest.mark.parametrize("edit", [warmer, other_epsilon, shifted])
+def test_a_setting_that_was_frozen_anew_counts(edit) -> None:
+    """What is edited in training is not answered by what the same weights gave before."""
+    g = scaled("memory")
+    before = g.forward(X)
+    g.train()
+    edit(g.filter("wrap")._module)
+    g.freeze()
+
+    assert not np.array_equal(g.forward(X), before)
+
+
+def test_what_a_hook_makes_is_not_stored() -> None:
+    """After the hook is gone the answer is the module's own."""
+    g = scaled("memory")
+    handle = g.filter("wrap")._module.register_forward_hook(lambda _, given, output: output * 0)
+    assert not g.forward(X + 1).any()
+    assert "a hook on its module waits to be called" in soma.why(g, "wrap")
+    handle.remove()
+
+    assert g.forward(X + 1).all()
+
+
+def test_an_edited_copy_answers_for_itself() -> None:
+    """A copy of a graph has weights and keys of its own."""
+    g = frozen("memory")
+    before = g.forward(X)
+    other = deepcopy(g)
+    halved(other.filter("dense")._module)
+
+    assert not np.array_equal(other.forward(X), before)
+    assert np.array_equal(g.forward(X), before)
+
+
+def test_a_copy_is_no_edit() -> None:
+    """Live weights of a copy that were edited are not overwritten by its frozen ones."""
+    other = deepcopy(frozen("memory"))
+    with torch.no_grad():
+        for weight in other.parameters():
+            weight.zero_()
+
+    assert all(not weight.any() for weight in other.train().parameters())

@@ -208,11 +208,13 @@ class ModuleKey:
         """Return the digest of the weights and the kind.
 
         Raises:
-            Unkeyed: the weights are live ones, or have no digest.
+            Unkeyed: the weights are live ones or have no digest, or a hook is on the module.
         """
         state = self.filter._frozen_state()
         if state is None:
             raise Unkeyed("its weights may change at any time; `g.freeze()` makes them known")
+        if state.is_hooked():
+            raise Unkeyed("a hook on its module waits to be called; remove it to have answers kept")
         try:
             return state.digest(), self.kind
         except Undigestible as refusal:

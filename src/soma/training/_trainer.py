@@ -287,6 +287,9 @@ class Trainer:
                 "the loss has no gradient, because it was made from an output of eval. Call "
                 "`g.train()` before the forward."
                 if not self.training
+                else "the loss has no gradient, because gradients are off: leave `torch.no_grad()` "
+                "or `torch.inference_mode()` before the forward."
+                if not torch.is_grad_enabled()
                 else "the loss has no gradient: no trainable node reaches it. Look for a "
                 "`requires_grad_(False)`, and at where gradients stop: "
                 "`for one in g.compile('differentiable').diagnostics: print(one)`."

@@ -5,7 +5,7 @@ reaches them.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from typing import NamedTuple
 
@@ -48,37 +48,48 @@ def same_weights(one: nn.Module, other: nn.Module) -> bool:
     )
 
 
-class Mark(NamedTuple):
-    """What changes when a weight is exchanged, moved or written to, or asks for gradients anew.
+class Marks:
+    """The weights of a module at one moment: tells whether they are the same ones yet, untouched.
 
-    A write through `.data` or a NumPy view leaves no mark.
+    A copy is about the copied module. A write through `.data` or a NumPy view leaves no mark.
     """
 
+    def __init__(self, module: nn.Module) -> None:
+        self._module = module
+        self._known: list[_Mark] | None = _marks(module)  # None: they did not hold when copied
+
+    def hold(self) -> bool:
+        """Whether no weight was exchanged, moved or written to, or asks for gradients anew."""
+        present = _marks(self._module)
+        return (
+            self._known is not None
+            and len(present) == len(self._known)
+            and all(
+                one.tensor is other.tensor and one[1:] == other[1:]
+                for one, other in zip(present, self._known, strict=True)
+            )
+        )
+
+    def __getstate__(self) -> tuple[nn.Module, bool]:
+        return self._module, self.hold()
+
+    def __setstate__(self, state: tuple[nn.Module, bool]) -> None:
+        self._module, held = state
+        self._known = _marks(self._module) if held else None
+
+
+class _Mark(NamedTuple):
     tensor: Tensor
     version: int
     place: int
     asks: bool
 
 
-def marks(module: nn.Module) -> list[Mark]:
-    """Return the marks of every parameter and buffer of `module`."""
+def _marks(module: nn.Module) -> list[_Mark]:
     return [
-        Mark(one, one._version, _place(one), one.requires_grad)
+        _Mark(one, one._version, place_of(one), one.requires_grad)
         for one in (*module.parameters(), *module.buffers())
     ]
-
-
-def unchanged(module: nn.Module, known: Sequence[Mark] | None) -> bool:
-    """Whether the weights of `module` are the same ones as when `known` was taken, untouched."""
-    present = marks(module)
-    return (
-        known is not None
-        and len(present) == len(known)
-        and all(
-            one.tensor is other.tensor and one[1:] == other[1:]
-            for one, other in zip(present, known, strict=True)
-        )
-    )
 
 
 def carry_over(source: nn.Module, target: nn.Module) -> None:
@@ -136,10 +147,11 @@ def _own_hooks(hooks: Mapping[int, Callable[..., object]]) -> dict[int, Callable
     }
 
 
-def _place(tensor: Tensor) -> int:
+def place_of(tensor: Tensor) -> int:
+    """Return where a tensor's numbers lie; 0 for those that have no place of their own."""
     try:
         return tensor.data_ptr()
-    except RuntimeError:  # sparse tensors have no place of their own
+    except RuntimeError:  # sparse tensors, and those that wrap others
         return 0
 
 
