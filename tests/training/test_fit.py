@@ -14,7 +14,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from soma import DifferentiableFilter, Filter, Graph, Inputs
-from soma.errors import InvalidInput, SomaWarning, UntrainedWarning
+from soma.errors import InvalidInput, ModeError, SomaWarning, UntrainedWarning
 from tests.training.filters import Concatenate, Dense, Rounded, Standardize, Wrap, data
 
 X, Y = data()
@@ -302,3 +302,10 @@ def test_weights_in_no_optimizer_are_named() -> None:
     g.set_optimizer(torch.optim.SGD(g.filter("dense")._module.parameters(), lr=0.1))
     with pytest.warns(SomaWarning, match="holds no weight of `dense_2`"):
         g.fit(X, Y, epochs=1, progress=False)
+
+
+@pytest.mark.parametrize("off", [torch.no_grad, torch.inference_mode])
+def test_a_fit_where_gradients_are_off_says_so(off) -> None:
+    """The cause is the caller's `with`, and not the graph."""
+    with off(), pytest.raises(ModeError, match=r"gradients are off: leave `torch\.no_grad\(\)`"):
+        Graph.somatize(Dense(3)).fit(X, Y, epochs=1, progress=False)
