@@ -196,3 +196,19 @@ def test_a_copy_is_no_edit() -> None:
             weight.zero_()
 
     assert all(not weight.any() for weight in other.train().parameters())
+
+
+def test_other_parts_go_on_into_training() -> None:
+    """A module whose parts were exchanged while it was frozen is trained as it is."""
+    g = Graph.somatize(Wrap(lambda shape: nn.Sequential(nn.Linear(6, 3))), cache="memory")
+    g.fit(X, Y, epochs=1, progress=False)
+    g.forward(X)
+    module = g.filter("wrap")._module
+    module[0] = nn.Sequential(nn.Linear(6, 4), nn.Linear(4, 3))
+    assert np.allclose(g.forward(X), module(torch.tensor(X)).detach())
+    before = [one.clone() for one in module.parameters()]
+    g.train()
+    assert g.filter("wrap")._module is module
+    g.fit(X, Y, epochs=1, progress=False)
+
+    assert all(not torch.equal(one, old) for one, old in zip(g.parameters(), before, strict=True))

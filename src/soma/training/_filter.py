@@ -18,7 +18,7 @@ from soma.errors import InvalidOutput, NotMaterialized
 from soma.training._convert import kind_of, mirrored, to_tensors, wanted_by, wants_gradient
 from soma.training._module_picture import module_svg
 from soma.training._shape import Shapes
-from soma.training._twin import Marks, at_rest, carry_over, frozen_twin
+from soma.training._twin import Marks, at_rest, carry_over, frozen_twin, same_layout
 from soma.training._weights import ModuleState, load_weights
 
 # Threads may share a filter, and while one has its module replaced the others wait.
@@ -172,8 +172,11 @@ class DifferentiableFilter(Filter):
     def _bring_back_live(self) -> None:
         """Use the live module, with what a user wrote to the twin as `_module` meanwhile."""
         if self._twin is not None and self._live is not None and self._is_edited():
-            carry_over(self._twin, self._live)
-            self._drop_twin()
+            if same_layout(self._twin, self._live):
+                carry_over(self._twin, self._live)
+                self._drop_twin()
+            else:
+                self._module = self._twin  # it was given other parts
         elif self._uses_twin:
             self._use_twin(use=False)
 

@@ -92,6 +92,15 @@ def _marks(module: nn.Module) -> list[_Mark]:
     ]
 
 
+def same_layout(one: nn.Module, other: nn.Module) -> bool:
+    """Whether two modules have weights of the same names and shapes."""
+    mine, theirs = one.state_dict(), other.state_dict()
+    return mine.keys() == theirs.keys() and all(
+        getattr(value, "shape", None) == getattr(theirs[name], "shape", None)
+        for name, value in mine.items()
+    )
+
+
 def carry_over(source: nn.Module, target: nn.Module) -> None:
     """Give `target` the weights of `source`, and ask for gradients where it does."""
     target.load_state_dict(source.state_dict())
