@@ -151,3 +151,24 @@ def test_an_optimizer_of_ones_own_that_was_lost_is_told() -> None:
         g.fit(X, Y, epochs=1, progress=False)
 
     assert "Give `fit` a new one" in str(told[0].message)
+
+
+@pytest.mark.parametrize("optimizer", [None, partial(SGD, lr=0.1, momentum=0.9), LBFGS])
+def test_a_graph_of_another_dtype_is_trained_on(optimizer) -> None:
+    """What the optimizer remembers follows the weights, and keeps its numbers."""
+    g = Graph.somatize(Dense(3)).fit(X, Y, epochs=1, optimizer=optimizer, progress=False)
+    before = tensors_of(g)
+    g.to(dtype=torch.float64)
+    after = tensors_of(g)
+
+    assert all(map(torch.equal, [one.double() for one in before], [one.double() for one in after]))
+    assert all(one.dtype == torch.float64 for one in after if one.ndim)
+    assert (
+        g.fit(X.double(), Y.double(), epochs=1, progress=False).forward(X.double()).isfinite().all()
+    )
+
+
+def tensors_of(g: Graph) -> list[torch.Tensor]:
+    """Return what the optimizer remembers of the first weight."""
+    remembered = next(iter(g.optimizer().state.values()))
+    return [one for one in remembered.values() if isinstance(one, torch.Tensor)]

@@ -108,9 +108,12 @@ class Trainer:
         return nn.utils.clip_grad_norm_(parameters, max_norm)
 
     def to(self, device: torch.device | str | None, dtype: torch.dtype | None) -> None:
-        """Move every module, and the frozen twins with them."""
+        """Move every module, the frozen twins with them, and what the optimizers remember."""
         for _, filter in self.filters:
             filter._move(device, dtype)
+        for optimizer in self.optimizers:
+            if getattr(optimizer, "state", None) and hasattr(optimizer, "load_state_dict"):
+                optimizer.load_state_dict(optimizer.state_dict())  # moves it to where weights are
         self.runner.changed()
 
     # Modes
