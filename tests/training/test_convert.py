@@ -4,8 +4,11 @@ from collections import OrderedDict, defaultdict, namedtuple
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 import torch
+from scipy.sparse import csr_matrix
 
 from soma.errors import InvalidInput
 from soma.training._convert import (
@@ -237,3 +240,17 @@ def test_nested_lists_of_tensors_keep_their_history() -> None:
 
     assert to_tensors(rows, FLOATS) is rows
     assert to_tensors([1.0, weight], FLOATS)[1] is weight
+
+
+@pytest.mark.parametrize("kind", ["frame", "series", "polars", "sparse"])
+def test_frames_and_sparse_matrices_count_as_arrays(kind: str) -> None:
+    """A graph that is given one answers as scikit-learn does."""
+    frame = pd.DataFrame({"a": [1.0, 2.0]}, index=["x", "x"])
+    made = {
+        "frame": frame,
+        "series": frame["a"],
+        "polars": pl.DataFrame({"a": [1.0]}),
+        "sparse": csr_matrix([[1.0]]),
+    }
+
+    assert kind_of(made[kind]) == "array"

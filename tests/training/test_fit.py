@@ -14,7 +14,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from soma import DifferentiableFilter, Filter, Graph, Inputs
-from soma.errors import InvalidInput, SomaWarning, UntrainedWarning
+from soma.errors import InvalidInput, ModeError, SomaWarning, UntrainedWarning
 from tests.training.filters import Concatenate, Dense, Rounded, Standardize, Wrap, data
 
 X, Y = data()
@@ -90,8 +90,8 @@ def test_a_plain_filter_learns_once_and_runs_once_before_the_modules() -> None:
     Counting.calls.clear()
     Graph.somatize(Counting() >> Dense(3)).fit(X, Y, epochs=5, batch_size=8)
 
-    # one fit; forwards: in the fit, for the sample that builds the module, for the prefix
-    assert Counting.calls == {"fit": 1, "forward": 3}
+    # one fit; forwards: in the fit, and for the prefix, whose first rows build the module
+    assert Counting.calls == {"fit": 1, "forward": 2}
 
 
 def test_a_second_fit_learns_plain_filters_anew() -> None:
@@ -262,6 +262,9 @@ def test_a_step_that_fails_says_where_it_was() -> None:
         ({"epochs": -1}, "`epochs` is -1"),
         ({"batch_size": 0}, "`batch_size` is 0"),
         ({"clip": 0.0}, "`clip` is 0.0"),
+        ({"clip": "1.0"}, "`clip` is '1.0'"),
+        ({"seed": 2**64}, "`seed` is 18446744073709551616; a whole number below"),
+        ({"y": torch.arange(64) % 2 - 1}, r"go from -1 to 0.*Number the classes from 0\.$"),
         ({"validation": X}, "a pair `\\(x, y\\)` or a DataLoader"),
         ({"validation": (X, Y[:3])}, "x has 64 rows and y has 3"),
     ],
@@ -299,3 +302,10 @@ def test_weights_in_no_optimizer_are_named() -> None:
     g.set_optimizer(torch.optim.SGD(g.filter("dense")._module.parameters(), lr=0.1))
     with pytest.warns(SomaWarning, match="holds no weight of `dense_2`"):
         g.fit(X, Y, epochs=1, progress=False)
+
+
+@pytest.mark.parametrize("off", [torch.no_grad, torch.inference_mode])
+def test_a_fit_where_gradients_are_off_says_so(off) -> None:
+    """The cause is the caller's `with`, and not the graph."""
+    with off(), pytest.raises(ModeError, match=r"gradients are off: leave `torch\.no_grad\(\)`"):
+        Graph.somatize(Dense(3)).fit(X, Y, epochs=1, progress=False)

@@ -1,11 +1,13 @@
 """Preprocessing under training: computed once, whoever asks again."""
 
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 import pytest
 import torch
 
+import soma
 from soma import Filter, Graph
 from tests.training.filters import Dense, data
 
@@ -74,3 +76,19 @@ def test_weights_are_trained_each_time() -> None:
     assert not all(
         torch.equal(one, other) for one, other in zip(before, g.parameters(), strict=True)
     )
+
+
+def test_why_tells_of_the_fit_and_not_of_what_it_reads_again(tmp_path: Path) -> None:
+    """After a first fit a filter ran for the first time; after a second one it was stored."""
+    told = []
+    for _ in range(2):
+        g = Graph.somatize(Centered() >> Squared() >> Dense(3), cache=tmp_path)
+        g.fit(X, Y, epochs=1, progress=False, validation=(X[:16], Y[:16]))
+        told += [soma.why(g, "centered"), soma.why(g, "squared")]
+
+    assert told == [
+        "`centered` ran: first time, nothing of it is stored",
+        "`squared` ran: first time, nothing of it is stored",
+        "`centered` did not run: its answer was stored",
+        "`squared` did not run: its answer was stored",
+    ]

@@ -8,7 +8,7 @@ from torch.optim import LBFGS, SGD, Adam
 from torch.optim.lr_scheduler import ExponentialLR, ReduceLROnPlateau, StepLR
 
 from soma import Graph
-from soma.errors import InvalidInput
+from soma.errors import InvalidInput, SomaWarning
 from tests.training.filters import Dense, data
 
 X, Y = data()
@@ -124,3 +124,51 @@ def test_a_scheduler_of_another_optimizer_is_refused() -> None:
     other = SGD(g.parameters(), lr=1.0)
     with pytest.raises(InvalidInput, match="an optimizer that this graph does not use"):
         g.fit(X, Y, epochs=1, optimizer=SGD, scheduler=StepLR(other, 1))
+
+
+def test_a_fit_after_a_lost_one_starts_from_the_weights_that_were_loaded() -> None:
+    """The optimizer that `fit` chose does not bring the NaN of the lost training back."""
+    g = Graph.somatize(Dense(3)).fit(X, Y, epochs=1, progress=False)
+    best = g.state()
+    with pytest.warns(SomaWarning, match="the loss of `dense` is nan"):
+        g.fit(X * float("nan"), Y, epochs=1, progress=False)
+    g.load_state(best)
+    with pytest.warns(SomaWarning, match=r"remembers gradients that were NaN.*It is made anew\."):
+        g.fit(X, Y, epochs=1, progress=False)
+
+    assert g.forward(X).isfinite().all()
+
+
+def test_an_optimizer_of_ones_own_that_was_lost_is_told() -> None:
+    """It is the user's to exchange."""
+    g = Graph.somatize(Dense(3)).materialize(X)
+    best = g.state()
+    g.set_optimizer(torch.optim.Adam(g.parameters()))
+    with pytest.warns(SomaWarning, match="the loss of `dense` is nan"):
+        g.fit(X * float("nan"), Y, epochs=1, progress=False)
+    g.load_state(best)
+    with pytest.warns(SomaWarning) as told:
+        g.fit(X, Y, epochs=1, progress=False)
+
+    assert "Give `fit` a new one" in str(told[0].message)
+
+
+@pytest.mark.parametrize("optimizer", [None, partial(SGD, lr=0.1, momentum=0.9), LBFGS])
+def test_a_graph_of_another_dtype_is_trained_on(optimizer) -> None:
+    """What the optimizer remembers follows the weights, and keeps its numbers."""
+    g = Graph.somatize(Dense(3)).fit(X, Y, epochs=1, optimizer=optimizer, progress=False)
+    before = tensors_of(g)
+    g.to(dtype=torch.float64)
+    after = tensors_of(g)
+
+    assert all(map(torch.equal, [one.double() for one in before], [one.double() for one in after]))
+    assert all(one.dtype == torch.float64 for one in after if one.ndim)
+    assert (
+        g.fit(X.double(), Y.double(), epochs=1, progress=False).forward(X.double()).isfinite().all()
+    )
+
+
+def tensors_of(g: Graph) -> list[torch.Tensor]:
+    """Return what the optimizer remembers of the first weight."""
+    remembered = next(iter(g.optimizer().state.values()))
+    return [one for one in remembered.values() if isinstance(one, torch.Tensor)]

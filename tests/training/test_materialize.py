@@ -1,6 +1,7 @@
 """Building modules from one sample."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from torch import nn
@@ -267,3 +268,32 @@ def test_a_dtype_given_to_a_module_afterwards_counts() -> None:
     g.forward(X.tolist())
     g.filter("dense")._module.double()
     assert len(g.forward(X.tolist())) == 64
+
+
+NO_NUMBERS = [
+    ([["a", "b"]], "list of 1 has none. A module wants a tensor, an array or a list of numbers"),
+    ("abc", "str of 3 has none"),
+    ([[1.0, 2.0], [3.0]], "list of 2 has none"),
+    (np.array([["a", "b"]]), "convert anything else in a filter before it"),
+    (pd.DataFrame({"a": [1.0]}), "a frame for instance with `x.to_numpy(dtype='float32')`"),
+    (X.double(), "computes in float32 and was given a tensor of float64"),
+    (X.int(), "computes in float32 and was given a tensor of int32"),
+    (X.to("meta"), "is on cpu and was given a tensor on meta"),
+]
+
+
+@pytest.mark.parametrize(("x", "told"), NO_NUMBERS, ids=range(len(NO_NUMBERS)))
+def test_what_a_module_cannot_read_is_told_when_it_is_built(x: object, told: str) -> None:
+    """The error of torch has a note on what came and what to do."""
+    with pytest.raises((TypeError, RuntimeError)) as caught:
+        Graph.somatize(Dense(5)).materialize(x)
+    assert told in caught.value.__notes__[0]
+    assert "in node `dense`" in caught.value.__notes__[1]
+
+
+def test_what_a_built_module_cannot_read_is_told() -> None:
+    """A tensor of doubles for a module of floats has the same note in inference."""
+    g = Graph.somatize(Dense(5)).materialize(X)
+    with pytest.raises(RuntimeError) as caught:
+        g.forward(X.double())
+    assert "convert yours with `x.to(torch.float32)`" in caught.value.__notes__[0]

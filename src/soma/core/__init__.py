@@ -38,7 +38,7 @@ from soma.core._filter import (
     has_module,
     needs_fit,
 )
-from soma.core._inputs import Inputs, per_root
+from soma.core._inputs import Inputs, is_read_once, per_root
 from soma.core._message import Message, Reply, Role, Stop, ToolCall, ToolSpec, Usage
 from soma.core._module_flow import FlowEdge, FlowKind, FlowNode, ModuleFlow
 from soma.core._remade import parameters_of, remade
@@ -101,6 +101,7 @@ __all__ = [
     "as_composable",
     "checked_target",
     "has_module",
+    "is_read_once",
     "needs_fit",
     "parameters_of",
     "per_root",

@@ -33,13 +33,24 @@ class Inputs(Mapping[NodeId, object]):
         return f"Inputs({self._parts!r})"
 
 
+def is_read_once(value: object) -> bool:
+    """Whether a value is gone once it has been read, as a generator or an open file is."""
+    return hasattr(type(value), "__next__")
+
+
 def per_root(x: object, roots: tuple[NodeId, ...]) -> Mapping[NodeId, object]:
     """Return what each root gets: all of `x`, or its own part of an `Inputs`.
 
     Raises:
-        InvalidInput: an `Inputs` that leaves a root out, or names something that is no root.
+        InvalidInput: an `Inputs` that leaves a root out, or names something that is no root; a
+            generator for several roots.
     """
     if type(x) is not Inputs:
+        if len(roots) > 1 and is_read_once(x):
+            raise InvalidInput(
+                f"a {type(x).__name__} came, which can be read once, and {listing(roots)} each "
+                "read it: all but the first would find nothing. Give a list or an array."
+            )
         return dict.fromkeys(roots, x)
     known = frozenset(roots)
     for name in x:

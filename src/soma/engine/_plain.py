@@ -4,10 +4,10 @@ from collections.abc import Callable
 from typing import cast
 from warnings import warn
 
-from soma.core import Filter
+from soma.core import Filter, is_read_once
 from soma.engine._seeding import Seeded, derived_seed
 from soma.engine._values import Protected
-from soma.errors import SomaWarning, listing
+from soma.errors import InvalidInput, InvalidOutput, SomaWarning, listing
 
 Function = Callable[[object], object]
 
@@ -32,7 +32,7 @@ class FitCall:
     just now or known before.
     """
 
-    __slots__ = ("drawing", "filter", "protects", "y")
+    __slots__ = ("drawing", "filter", "protects", "readers", "y")
 
     def __init__(
         self,
@@ -41,22 +41,35 @@ class FitCall:
         *,
         drawing: tuple[int, int] | None = None,
         protects: bool = False,
+        readers: int = 0,
     ) -> None:
         self.filter = filter
         self.y = y
         self.drawing = drawing  # the run's seed, and the filter's number among those that draw
         self.protects = protects
+        self.readers = readers  # nodes that read the answer
 
     def __call__(self, x: object) -> tuple[object, tuple[object]]:
         state = self.learn(x)
         return self.answer(x, state), (state,)
 
-    def guarded(self, drawing: tuple[int, int] | None, *, protects: bool) -> "FitCall":
+    def guarded(
+        self, drawing: tuple[int, int] | None, *, protects: bool, readers: int
+    ) -> "FitCall":
         """Return the same call, seeded where it draws, with its input protected."""
-        return FitCall(self.filter, self.y, drawing=drawing, protects=protects)
+        return FitCall(self.filter, self.y, drawing=drawing, protects=protects, readers=readers)
 
     def learn(self, x: object) -> object:
-        """Return what the filter learns from `x` and the targets, which stay as they are."""
+        """Return what the filter learns from `x` and the targets, which stay as they are.
+
+        Raises:
+            InvalidInput: `x` can be read once, and the answer for it is wanted too.
+        """
+        if self.readers and is_read_once(x):
+            raise InvalidInput(
+                f"a {type(x).__name__} came, which can be read once: `fit` would leave nothing of "
+                "it to `forward`, whose answer other nodes read. Give a list or an array."
+            )
         function: Function = _Learning(self.filter)
         if self.drawing is not None:
             function = Seeded(function, _seed(self.filter, self.drawing, ".fit"))
@@ -65,7 +78,27 @@ class FitCall:
     def answer(self, x: object, state: object) -> object:
         """Return the output for `x`."""
         call = PlainCall(self.filter, state)
-        return guarded(call, self.filter, self.drawing, protects=self.protects)(x)
+        return guarded(
+            call, self.filter, self.drawing, protects=self.protects, readers=self.readers
+        )(x)
+
+
+class _ReadOften:
+    """A function whose answer several nodes read, so that it must not be gone after the first."""
+
+    __slots__ = ("function",)
+
+    def __init__(self, function: Function) -> None:
+        self.function = function
+
+    def __call__(self, x: object) -> object:
+        answer = self.function(x)
+        if is_read_once(answer):
+            raise InvalidOutput(
+                f"`forward` gave a {type(answer).__name__}, which can be read once, and several "
+                "nodes read it: all but the first would find nothing. Return a list or an array."
+            )
+        return answer
 
 
 class _Learning:
@@ -86,11 +119,18 @@ class _Learning:
 
 
 def guarded(
-    function: Function, filter: Filter, drawing: tuple[int, int] | None, *, protects: bool
+    function: Function,
+    filter: Filter,
+    drawing: tuple[int, int] | None,
+    *,
+    protects: bool,
+    readers: int,
 ) -> Function:
-    """Seed a function that draws, and protect an input that others read too."""
+    """Seed a function that draws, and protect what others read too: its input, its answer."""
     if drawing is not None:
         function = Seeded(function, _seed(filter, drawing, ""))
+    if readers > 1:
+        function = _ReadOften(function)
     return Protected(function) if protects else function
 
 

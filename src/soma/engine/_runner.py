@@ -4,7 +4,7 @@ It knows nothing of torch. A room above may hand it a `bind` that says how some 
 answer; all the others are plain filters and answer by `forward(x, state)`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from concurrent.futures import Executor
 from copy import deepcopy
 from operator import index
@@ -21,6 +21,7 @@ from soma.core import (
     Phase,
     Topology,
     has_module,
+    is_read_once,
     needs_fit,
     per_root,
 )
@@ -136,7 +137,7 @@ class Runner:
         if program is None:
             program = self.program(kept, lambda: self._lower_forward(bind or _plain, seed))
         bare = self.memory is None and not self.executors.by_thread and not self.listeners
-        if bare and type(x) is not Inputs:
+        if bare and type(x) is not Inputs and not is_read_once(x):
             with without_gradients():
                 return run_slots(program, [x] * program.size, {}, "forward", self.name)
         return self.execute(program, per_root(x, program.roots), {}, "forward", seed)
@@ -258,6 +259,11 @@ class Runner:
                 "Call `g.fit(x, y)` first, or `g.fit(x, y, epochs=0)` before a training loop."
             )
 
+    def reasons(self, nodes: Set[NodeId]) -> dict[NodeId, str]:
+        """Return why each of `nodes` last ran or did not; nothing where there is no cache."""
+        told = {} if self.memory is None else self.memory.reasons
+        return {node: told[node] for node in told.keys() & nodes}
+
     def name(self, node: NodeId) -> str:
         """Return a node's id with its class, for messages."""
         return f"`{node}` ({self.topology.nodes[node].filter._description()})"
@@ -281,14 +287,15 @@ class Runner:
         for node, call in calls.items():
             filter, sources = self.topology.nodes[node].filter, wiring.predecessors[node]
             protects = not sources or any(len(wiring.successors[one]) > 1 for one in sources)
+            readers = len(wiring.successors[node])
             drawing = None
             if seed is not None and not filter._deterministic:
                 drawing = (seed, numbers[node])
             function = call.function
             if isinstance(function, FitCall):
-                function = function.guarded(drawing, protects=protects)
+                function = function.guarded(drawing, protects=protects, readers=readers)
             else:
-                function = guarded(function, filter, drawing, protects=protects)
+                function = guarded(function, filter, drawing, protects=protects, readers=readers)
             made[node] = call._replace(function=function)
         return made
 

@@ -78,6 +78,7 @@ class Shortcuts:
         self._nodes = nodes
         self._filters = [node.recall.filter for node in nodes]
         self._states = [node.state_digest for node in nodes if node.state_digest is not None]
+        self._calls = [node.call for node in nodes if node.call is not None]
         self._known = _Known([], {})
 
     def find(self, start: Parts, moment: Moment) -> tuple[str, ...] | None:
@@ -118,4 +119,6 @@ class Shortcuts:
         return True
 
     def _unseen(self) -> list[object]:
-        return [*map(_SAYS, self._filters), *(state() for state in self._states)]
+        # Weights that are written to stay the same objects.
+        calls = (call.parts() for call in self._calls)
+        return [*map(_SAYS, self._filters), *(state() for state in self._states), *calls]

@@ -84,7 +84,7 @@ class HealthRecord:
         if found is None and self.audits:
             raise NotRecorded(
                 f"audit {self._number} of the run `{self.run}` has written nothing yet; ask again "
-                "later."
+                "later, if the run still goes on."
             )
         if found is None:
             raise NotRecorded(

@@ -13,6 +13,7 @@ from soma.cache import Undigestible
 from soma.core import Filter, Node, NodeId, Topology, has_module
 from soma.engine import Call, Part, Unkeyed, describe
 from soma.errors import InvalidOutput, NotMaterialized
+from soma.training._called import called
 from soma.training._convert import Kind, Wanted, detached, mirrored, to_tensors, wanted_by
 from soma.training._filter import DifferentiableFilter
 from soma.training._twin import at_rest
@@ -67,20 +68,8 @@ class Converting:
         self.module = module
 
     def __call__(self, x: object) -> object:
-        if type(x) is Tensor:
-            return self.module(x)
-        given = to_tensors(x, wanted_by(self.module))
-        try:
-            return self.module(given)
-        except Exception as error:
-            if not isinstance(given, Tensor):
-                error.add_note(
-                    f"the module was given {describe(given)}. Tensors, arrays and lists of numbers "
-                    "become tensors; convert anything else in a filter before it, a frame for "
-                    "instance with `x.to_numpy(dtype='float32')`. A fan-in comes as a dict by "
-                    "predecessor, so it needs a `forward` of its own."
-                )
-            raise
+        given = x if type(x) is Tensor else to_tensors(x, wanted_by(self.module))
+        return called(self.module, given)
 
 
 class Training:
@@ -219,11 +208,13 @@ class ModuleKey:
         """Return the digest of the weights and the kind.
 
         Raises:
-            Unkeyed: the weights are live ones, or have no digest.
+            Unkeyed: the weights are live ones or have no digest, or a hook is on the module.
         """
         state = self.filter._frozen_state()
         if state is None:
             raise Unkeyed("its weights may change at any time; `g.freeze()` makes them known")
+        if state.is_hooked():
+            raise Unkeyed("a hook on its module waits to be called; remove it to have answers kept")
         try:
             return state.digest(), self.kind
         except Undigestible as refusal:

@@ -21,7 +21,7 @@ from soma.training._checkpoint_tensors import Viewed, written
 from soma.training._elsewhere import at_home
 from soma.training._filter import DifferentiableFilter
 from soma.training._trainer import Trainer
-from soma.training._twin import marks, same_weights
+from soma.training._twin import same_weights
 
 # A member, a name in it, and which of the tensors that share this memory: 0 is the first.
 Place = tuple[str, str, int]
@@ -112,7 +112,7 @@ class WeightsWriter:
             }
             entry.twin = TwinEntry(
                 weights=self._stored(f"{place}.twin", differing, entry.viewed, told),
-                edited=marks(twin) != filter._twin_marks,
+                edited=filter._is_edited(),
                 training=_in_training(twin),
             )
         return entry

@@ -2,7 +2,8 @@
 
 A module takes tensors. Numeric lists and arrays become tensors of the module's own dtype
 and device; tensors are the user's and are left alone. In inference a module's output goes
-back to the kind of value that the graph was given. `mapped` finds them inside containers.
+back to the kind of value that the graph was given; frames count as arrays. `mapped` finds
+values inside containers.
 """
 
 from collections import OrderedDict
@@ -84,7 +85,8 @@ def _kind_of_one(value: object) -> Kind | None:
         return "array"
     if isinstance(value, list) and (not value or isinstance(value[0], int | float | complex)):
         return "list"
-    return None
+    # Frames and sparse matrices answer as scikit-learn does.
+    return "array" if hasattr(value, "to_numpy") or hasattr(value, "toarray") else None
 
 
 def mirrored(value: object, kind: Kind) -> object:

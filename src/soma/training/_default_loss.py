@@ -120,10 +120,10 @@ def _check_classes(leaf: NodeId, out: Tensor, y: Tensor, targets: Tensor) -> Non
         )
     low, high = _range(targets[targets != _IGNORED])
     if low < 0 or high >= out.shape[1]:
+        wider = f", or give the leaf an output of {high + 1} numbers a row" if low >= 0 else ""
         raise InvalidInput(
             f"the integer targets of leaf `{leaf}` go from {low} to {high}, and its output has "
-            f"scores for the classes 0 to {out.shape[1] - 1}. Number the classes from 0, or give "
-            f"the leaf an output of {high + 1} numbers a row."
+            f"scores for the classes 0 to {out.shape[1] - 1}. Number the classes from 0{wider}."
         )
 
 

@@ -18,7 +18,7 @@ from soma.errors import InvalidOutput, NotMaterialized
 from soma.training._convert import kind_of, mirrored, to_tensors, wanted_by, wants_gradient
 from soma.training._module_picture import module_svg
 from soma.training._shape import Shapes
-from soma.training._twin import at_rest, carry_over, frozen_twin, marks
+from soma.training._twin import Marks, at_rest, carry_over, frozen_twin, same_layout
 from soma.training._weights import ModuleState, load_weights
 
 # Threads may share a filter, and while one has its module replaced the others wait.
@@ -59,7 +59,7 @@ class DifferentiableFilter(Filter):
     _live: nn.Module | None = None
     _twin: nn.Module | None = None
     _twin_state: ModuleState | None = None
-    _twin_marks: list[tuple[int, bool]] | None = None  # as the twin was made
+    _twin_marks: Marks | None = None  # as the twin was made
     _uses_twin: bool = False
     _loaded: tuple[object, nn.Module] | None = None
     _replacement: nn.Module | None = None
@@ -149,22 +149,34 @@ class DifferentiableFilter(Filter):
 
     def _set_twin(self, twin: nn.Module) -> None:
         """Use a frozen twin from now on, until it is dropped or the live module is wanted."""
-        self._twin, self._twin_marks, self._twin_state = twin, marks(twin), ModuleState(twin)
+        self._twin, self._twin_marks, self._twin_state = twin, Marks(twin), ModuleState(twin)
         self._use_twin(use=True)
 
     def _drop_twin(self) -> None:
         self._twin = self._twin_marks = self._twin_state = None
         self._use_twin(use=False)
 
+    def _move(self, device: torch.device | str | None, dtype: torch.dtype | None) -> None:
+        """Move the module and its frozen twin, which is not a user's writing to the twin."""
+        was_edited = self._is_edited()
+        for module in (self._live, self._twin):
+            if module is not None:
+                module.to(device=device, dtype=dtype)
+        if self._twin is not None and not was_edited:
+            self._twin_marks = Marks(self._twin)
+
+    def _is_edited(self) -> bool:
+        """Whether a user has written to the frozen twin, as `_module`, since it was made."""
+        return self._twin_marks is not None and not self._twin_marks.hold()
+
     def _bring_back_live(self) -> None:
         """Use the live module, with what a user wrote to the twin as `_module` meanwhile."""
-        if (
-            self._twin is not None
-            and self._live is not None
-            and marks(self._twin) != self._twin_marks
-        ):
-            carry_over(self._twin, self._live)
-            self._drop_twin()
+        if self._twin is not None and self._live is not None and self._is_edited():
+            if same_layout(self._twin, self._live):
+                carry_over(self._twin, self._live)
+                self._drop_twin()
+            else:
+                self._module = self._twin  # it was given other parts
         elif self._uses_twin:
             self._use_twin(use=False)
 

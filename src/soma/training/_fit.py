@@ -19,6 +19,7 @@ from soma.compiler import Execute
 from soma.core import (
     EpochFinished,
     Node,
+    NodeId,
     Topology,
     TrainingFinished,
     TrainingStarted,
@@ -37,6 +38,7 @@ from soma.training._fit_unreached import users_level
 from soma.training._history import EpochRecord, History
 from soma.training._losses import Asked, asked_losses, chosen_losses, computes_loss
 from soma.training._materialize import building_call
+from soma.training._prefix import prefix_nodes
 from soma.training._progress_choice import progress_for
 from soma.training._targets import Addressees
 from soma.training._trainer import Trainer
@@ -64,8 +66,10 @@ class FitOptions:
                 continue
             if not hasattr(value, "__index__") or isinstance(value, bool) or value < least:
                 raise InvalidInput(f"`{name}` is {value!r}; a whole number from {least} is wanted.")
+            if name == "seed" and value >= 2**64:
+                raise InvalidInput(f"`seed` is {value!r}; a whole number below 2**64 is wanted.")
             object.__setattr__(self, name, int(value))  # NumPy's integers among them
-        if self.clip is not None and not self.clip > 0:
+        if self.clip is not None and not (hasattr(self.clip, "__float__") and self.clip > 0):
             raise InvalidInput(f"`clip` is {self.clip!r}; a norm above 0, or None, is wanted.")
 
 
@@ -93,13 +97,16 @@ def fit(
     held_out = Data.for_validation(options.validation, leaves)
     learning = _learning_steps(runner)
     builds = any(_is_module(runner, step) for step in learning)
+    reasons: dict[NodeId, str] = {}  # why plain nodes ran: here, not when they are read again
 
     def prepare() -> None:
         if learning:
             _learn(runner, learning, data, runner.seed if options.seed is None else options.seed)
-        for part in (data, held_out):
-            if part is not None:
-                part.run_prefix(trainer)
+            reasons.update(runner.reasons({step.node for step in learning}))
+        data.run_prefix(trainer)
+        reasons.update(runner.reasons(prefix_nodes(runner.topology) - reasons.keys()))
+        if held_out is not None:
+            held_out.run_prefix(trainer)
 
     with runner.executors.using(options.executor):
         if not builds:
@@ -112,7 +119,9 @@ def fit(
         ):
             if builds:
                 prepare()
-            trainer.materialize(data.sample(options.batch_size))
+            trainer.materialize(*data.sample(options.batch_size))
+            if runner.memory is not None:
+                runner.memory.reasons.update(reasons)
             trainer.eval()
             if options.epochs:
                 _train(trainer, data, held_out, asked, options, history)

@@ -63,11 +63,22 @@ class Data:
         """Return all of x and y; what a loader gives is joined."""
         return gathered(self._loader()) if self.is_loader else (self.x, self.y)
 
-    def sample(self, rows: int) -> object:
-        """Return the first rows of x, or the first batch of a loader."""
+    def sample(self, rows: int) -> tuple[object, Prefix | None]:
+        """Return the first rows of x, or the first batch of a loader, and what is known of them.
+
+        That is what the nodes before the first module gave; None where they have not run, or
+        gave what has no rows to count.
+        """
         if self.is_loader:
-            return parts_of(self._first_batch())[0]
-        return self.x if row_count(self.x) is None else take(self.x, slice(0, rows))
+            return parts_of(self._first_batch())[0], None
+        if row_count(self.x) is None:
+            return self.x, self.prefix
+        first = slice(0, rows)
+        known = self.prefix
+        if known is not None:
+            counts = {row_count(value) for value in known.values.values()}
+            known = known[first] if len(counts) == 1 and None not in counts else None
+        return take(self.x, first), known
 
     def run_prefix(self, trainer: Trainer) -> None:
         """Run what comes before the first module, unless that happens batch by batch."""

@@ -24,7 +24,10 @@ def choose_optimizer(trainer: Trainer, wanted: object) -> None:
     if wanted is None:
         # One that an earlier fit chose is made anew when the graph has other weights by now.
         ours = trainer.optimizers.chosen_by_fit
-        if not trainer.optimizers or (ours and _unheld(trainer)):
+        spoilt = _is_spoilt(trainer)
+        if spoilt:
+            _warn_of_spoilt(made_anew=ours)
+        if not trainer.optimizers or (ours and (spoilt or _unheld(trainer))):
             trainer.make_optimizer(Adam, {"lr": 1e-3, "fused": _can_fuse(trainer)})
             trainer.optimizers.chosen_by_fit = True
     elif isinstance(wanted, Mapping) or _is_made(wanted, "param_groups"):
@@ -101,6 +104,34 @@ def _one(wanted: object, optimizer: object) -> _Scheduler:
 
 def _is_made(value: object, attribute: str) -> bool:
     return not isinstance(value, type) and hasattr(value, attribute)
+
+
+def _is_spoilt(trainer: Trainer) -> bool:
+    """Whether an optimizer remembers gradients that were not finite, of weights that are."""
+    remembered = [
+        value
+        for optimizer in trainer.optimizers
+        for kept in getattr(optimizer, "state", {}).values()
+        for value in kept.values()
+        if isinstance(value, torch.Tensor) and value.is_floating_point()
+    ]
+    if all(bool(value.isfinite().all()) for value in remembered):
+        return False
+    return all(bool(weight.isfinite().all()) for _, weight in trainer.named_parameters())
+
+
+def _warn_of_spoilt(*, made_anew: bool) -> None:
+    done = (
+        "It is made anew."
+        if made_anew
+        else "Give `fit` a new one, as `optimizer=lambda parameters: ...`, or load its state too."
+    )
+    warn(
+        "the optimizer of the training before remembers gradients that were NaN or infinite, "
+        f"and would spoil the weights, which are finite, in its first step. {done}",
+        SomaWarning,
+        stacklevel=users_level(),
+    )
 
 
 def _can_fuse(trainer: Trainer) -> bool:

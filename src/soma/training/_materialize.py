@@ -9,19 +9,31 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 
 from soma.core import Node, NodeId, per_root
-from soma.engine import Call, NoKey, Runner, lower
+from soma.engine import Call, NoKey, Runner, describe, lower
 from soma.errors import NotMaterialized, SomaError, listing
 from soma.training._calls import overrides_forward, seen_by_others
 from soma.training._convert import Kind, kind_of, mirrored
 from soma.training._elsewhere import Placement
 from soma.training._filter import DifferentiableFilter
+from soma.training._prefix import Prefix, frontier, prefix_nodes
 from soma.training._shape import Shapes, shape_of
 from soma.training._trial import trial_run
 from soma.training._weights import load_weights
 
 
-def materialize(runner: Runner, sample: object, placement: Placement | None = None) -> None:
+def materialize(
+    runner: Runner,
+    sample: object,
+    placement: Placement | None = None,
+    prefix: Prefix | None = None,
+) -> None:
     """Build what is not built yet, and run every node once on `sample`.
+
+    Args:
+        runner: of the graph.
+        sample: what the roots read.
+        placement: where modules are built that do not live here.
+        prefix: what the nodes before the first module gave for it; without it they run too.
 
     Raises:
         NotFitted: a plain filter upstream has to be fitted first.
@@ -31,13 +43,17 @@ def materialize(runner: Runner, sample: object, placement: Placement | None = No
     plain = [node for node in runner.topology if not isinstance(node.filter, DifferentiableFilter)]
     runner.check_fitted(plain)
     kind = kind_of(sample)
+    done = set() if prefix is None else prefix_nodes(runner.topology)
     calls = {
         node.id: building_call(runner, kind, node, placement) or runner.plain_call(node)
         for node in runner.topology
+        if node.id not in done
     }
-    guarded = runner.guarded(calls, runner.seed)
-    program = lower(plan.steps(), guarded, runner.topology.wiring().leaves)
-    runner.execute(program, per_root(sample, program.roots), {}, "build")
+    steps = [step for step in plan.steps() if step.node not in done]
+    guarded, leaves = runner.guarded(calls, runner.seed), runner.topology.wiring().leaves
+    program = lower(steps, guarded, leaves, frontier(runner.topology, done))
+    inputs = per_root(sample, program.roots) if prefix is None else prefix.values
+    runner.execute(program, inputs, {}, "build")
     runner.changed()
 
 
@@ -82,7 +98,7 @@ class Building:
             except SomaError:
                 raise
             except Exception as error:
-                error.add_note(_about(shape))
+                error.add_note(_about(shape, x))
                 raise
         output = self._tried(filter, x)
         if filter._live is None:
@@ -115,10 +131,18 @@ class Building:
             return trial_run(filter, x)
 
 
-def _about(shape: Shapes) -> str:
+def _about(shape: Shapes, x: object) -> str:
     told = f"while building the module for samples of shape {shape}"
     if isinstance(shape, dict):
-        return f"{told}: this node is a fan-in, so shapes come by predecessor"
+        return (
+            f"{told}: this node is a fan-in, so shapes come by predecessor. Use them all in "
+            "`build_module`, and join the values in a `forward(x, state=None)` of its own"
+        )
+    if shape is None:
+        return (
+            f"{told}: {describe(x)} has none. A module wants a tensor, an array or a list of "
+            "numbers in rows of one length; make one in a filter before it"
+        )
     if shape == ():
         return f"{told}: a sample is a single number here; `x[:, None]` makes it a row of one"
     return told

@@ -12,7 +12,6 @@ from soma.training._checkpoint_spots import misfits, spots
 from soma.training._elsewhere import StandIn, at_home
 from soma.training._filter import DifferentiableFilter
 from soma.training._trainer import Trainer
-from soma.training._twin import marks
 
 Weights = Mapping[str, Tensor]
 
@@ -36,7 +35,7 @@ def module_states(trainer: Trainer) -> dict[NodeId, dict[str, Tensor]]:
 def _in_use(filter: DifferentiableFilter) -> Any:
     """Return the live module, or its twin where the user has written to that."""
     twin = filter._twin
-    if twin is not None and marks(twin) != filter._twin_marks:
+    if twin is not None and filter._is_edited():
         return twin
     return None if filter._live is None else at_home(filter._live)
 

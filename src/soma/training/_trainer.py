@@ -78,11 +78,11 @@ class Trainer:
             self._filters = (version, found)
         return self._filters[1]
 
-    def materialize(self, sample: object) -> None:
-        """Build every module from one sample batch."""
+    def materialize(self, sample: object, prefix: Prefix | None = None) -> None:
+        """Build every module from one sample batch, or from what a prefix gave for it."""
         self._find_placement()
         with self.runner.executors.in_order():  # weights are drawn in the order of the nodes
-            materialize(self.runner, sample, self.placement)
+            materialize(self.runner, sample, self.placement, prefix)
         unbuilt(self.filters)
         if self.training:
             for _, filter in self.filters:
@@ -108,11 +108,12 @@ class Trainer:
         return nn.utils.clip_grad_norm_(parameters, max_norm)
 
     def to(self, device: torch.device | str | None, dtype: torch.dtype | None) -> None:
-        """Move every module, and the frozen twins with them."""
+        """Move every module, the frozen twins with them, and what the optimizers remember."""
         for _, filter in self.filters:
-            for module in (filter._live, filter._twin):
-                if module is not None:
-                    module.to(device=device, dtype=dtype)
+            filter._move(device, dtype)
+        for optimizer in self.optimizers:
+            if getattr(optimizer, "state", None) and hasattr(optimizer, "load_state_dict"):
+                optimizer.load_state_dict(optimizer.state_dict())  # moves it to where weights are
         self.runner.changed()
 
     # Modes
@@ -289,6 +290,9 @@ class Trainer:
                 "the loss has no gradient, because it was made from an output of eval. Call "
                 "`g.train()` before the forward."
                 if not self.training
+                else "the loss has no gradient, because gradients are off: leave `torch.no_grad()` "
+                "or `torch.inference_mode()` before the forward."
+                if not torch.is_grad_enabled()
                 else "the loss has no gradient: no trainable node reaches it. Look for a "
                 "`requires_grad_(False)`, and at where gradients stop: "
                 "`for one in g.compile('differentiable').diagnostics: print(one)`."

@@ -8,6 +8,7 @@ from torch import Generator, Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from soma.engine import generators_kept
+from soma.training._called import called
 from soma.training._calls import checked_pair, overrides_forward, wanted_of
 from soma.training._convert import mapped, to_tensors, walk
 from soma.training._filter import DifferentiableFilter
@@ -68,7 +69,7 @@ def _run(filter: DifferentiableFilter, x: object) -> object:
     versions = _versions(given)
     if not overrides_forward(filter):
         assert module is not None
-        output = module(given)
+        output = called(module, given)
     else:
         was_training = filter.training
         filter.training = True  # so that it answers with tensors, whatever they are held in

@@ -7,6 +7,7 @@ reaches them.
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from copy import deepcopy
+from typing import NamedTuple
 
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
@@ -47,9 +48,57 @@ def same_weights(one: nn.Module, other: nn.Module) -> bool:
     )
 
 
-def marks(module: nn.Module) -> list[tuple[int, bool]]:
-    """Return what changes when a weight of `module` is written to, or asks for gradients anew."""
-    return [(one._version, one.requires_grad) for one in _tensors(module).values()]
+class Marks:
+    """The weights of a module at one moment: tells whether they are the same ones yet, untouched.
+
+    A copy is about the copied module. A write through `.data` or a NumPy view leaves no mark.
+    """
+
+    def __init__(self, module: nn.Module) -> None:
+        self._module = module
+        self._known: list[_Mark] | None = _marks(module)  # None: they did not hold when copied
+
+    def hold(self) -> bool:
+        """Whether no weight was exchanged, moved or written to, or asks for gradients anew."""
+        present = _marks(self._module)
+        return (
+            self._known is not None
+            and len(present) == len(self._known)
+            and all(
+                one.tensor is other.tensor and one[1:] == other[1:]
+                for one, other in zip(present, self._known, strict=True)
+            )
+        )
+
+    def __getstate__(self) -> tuple[nn.Module, bool]:
+        return self._module, self.hold()
+
+    def __setstate__(self, state: tuple[nn.Module, bool]) -> None:
+        self._module, held = state
+        self._known = _marks(self._module) if held else None
+
+
+class _Mark(NamedTuple):
+    tensor: Tensor
+    version: int
+    place: int
+    asks: bool
+
+
+def _marks(module: nn.Module) -> list[_Mark]:
+    return [
+        _Mark(one, one._version, place_of(one), one.requires_grad)
+        for one in (*module.parameters(), *module.buffers())
+    ]
+
+
+def same_layout(one: nn.Module, other: nn.Module) -> bool:
+    """Whether two modules have weights of the same names and shapes."""
+    mine, theirs = one.state_dict(), other.state_dict()
+    return mine.keys() == theirs.keys() and all(
+        getattr(value, "shape", None) == getattr(theirs[name], "shape", None)
+        for name, value in mine.items()
+    )
 
 
 def carry_over(source: nn.Module, target: nn.Module) -> None:
@@ -105,6 +154,14 @@ def _own_hooks(hooks: Mapping[int, Callable[..., object]]) -> dict[int, Callable
         for key, hook in hooks.items()
         if (getattr(hook, "__module__", "") or type(hook).__module__).startswith("torch.nn.utils")
     }
+
+
+def place_of(tensor: Tensor) -> int:
+    """Return where a tensor's numbers lie; 0 for those that have no place of their own."""
+    try:
+        return tensor.data_ptr()
+    except RuntimeError:  # sparse tensors, and those that wrap others
+        return 0
 
 
 def _tensors(module: nn.Module) -> dict[str, Tensor]:

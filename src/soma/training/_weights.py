@@ -10,28 +10,55 @@ from torch import Tensor, nn
 from soma.cache import digest
 from soma.engine import describe
 from soma.errors import InvalidInput
+from soma.training._settings import Look, Settings, settings
+from soma.training._twin import Marks
 
 
 class ModuleState(Mapping[str, str]):
-    """The state of a frozen module: `{"weights_b64": …}`, encoded when it is first read."""
+    """The state of a frozen module: `{"weights_b64": …}`, encoded when it is first read.
+
+    It follows a twin that is moved to another type, or that a user writes to as `_module`.
+    """
 
     def __init__(self, twin: nn.Module) -> None:
         self._twin = twin
+        self._marks: Marks | None = None  # of the weights that the two below are about
         self._encoded: str | None = None
         self._digest: str | None = None
+        self._settings: Settings | None = None  # that the digest is about too
+        self._look: Look | None = None  # while it holds, nothing of the above has changed
 
     def __getitem__(self, key: str) -> str:
         if key != "weights_b64":
             raise KeyError(key)
+        self._now()
         if self._encoded is None:
             self._encoded = encoded_weights(self._twin)
         return self._encoded
 
     def digest(self) -> str:
-        """Return one digest for all weights; they do not change, so it is computed once."""
+        """Return one digest for weights and settings, computed once while they do not change."""
+        self._now()
         if self._digest is None:
-            self._digest = digest(dict(self._twin.state_dict()))
+            # Buffers that a state_dict leaves out change what the module answers, too.
+            weights = {**self._twin.state_dict(), **dict(self._twin.named_buffers())}
+            self._digest = digest((weights, self._settings))
         return self._digest
+
+    def is_hooked(self) -> bool:
+        """Whether somebody's hook waits for calls of the module, and may change its answer."""
+        return self._now().is_hooked()
+
+    def _now(self) -> Look:
+        """Look at the twin, and forget what is known of weights and settings that have changed."""
+        if self._look is None or not self._look.holds():
+            self._look = Look(self._twin)
+            if self._marks is None or not self._marks.hold():
+                self._marks, self._encoded, self._digest = Marks(self._twin), None, None
+            present = settings(self._twin)
+            if present != self._settings:
+                self._settings, self._digest = present, None
+        return self._look
 
     def __iter__(self) -> Iterator[str]:
         return iter(("weights_b64",))
@@ -40,7 +67,14 @@ class ModuleState(Mapping[str, str]):
         return 1
 
     def __deepcopy__(self, memo: dict[int, object]) -> "ModuleState":
-        return self  # the twin it reads does not change
+        twin = memo.get(id(self._twin))  # where the filter is copied, it comes first
+        return ModuleState(twin) if isinstance(twin, nn.Module) else self
+
+    def __getstate__(self) -> nn.Module:
+        return self._twin
+
+    def __setstate__(self, twin: nn.Module) -> None:
+        ModuleState.__init__(self, twin)
 
     def __repr__(self) -> str:
         names = [name for name, _ in self._twin.named_parameters()]
