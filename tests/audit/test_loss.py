@@ -9,8 +9,8 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 import soma
-from soma.audit._loss import untold_loss
-from soma.audit._passes import Taken
+from soma.audit._step._loss import untold_loss
+from soma.audit._step._passes import Taken
 from tests.audit.loops import X, laws
 
 Backward = Callable[[nn.Module, list[float]], None]

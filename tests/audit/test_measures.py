@@ -6,18 +6,18 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from soma.audit._activations import flat_share
-from soma.audit._board import Board
-from soma.audit._channels import channel_gradient, channel_output, channel_rows
-from soma.audit._measures import (
+from soma.audit._measure._activations import flat_share
+from soma.audit._measure._boards import Board
+from soma.audit._measure._channels import channel_gradient, channel_output, channel_rows
+from soma.audit._measure._measures import (
     Activation,
     Measures,
     _activation_on_device,
     _gradient_on_device,
 )
-from soma.audit._sample import sampled
-from soma.audit._similarity import debiased_cka
-from soma.audit._spectrum import effective_rank
+from soma.audit._measure._sample import sampled
+from soma.audit._measure._similarity import debiased_cka
+from soma.audit._measure._spectrum import effective_rank
 
 BIG = torch.randn(700, 900, generator=torch.Generator().manual_seed(1))
 TENSORS = {

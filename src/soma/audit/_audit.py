@@ -6,10 +6,10 @@ from math import isfinite
 from time import perf_counter
 from typing import NoReturn
 
-from soma.audit._ranks import measured_by_all
+from soma.audit._processes._ranks import measured_by_all
 from soma.audit._record import AuditRecord
-from soma.audit._recorder import Recorder
 from soma.audit._replaced import mark_replaced
+from soma.audit._step._recorder import Recorder
 from soma.errors import GradientHealthError, InvalidInput, TrainingLost
 from soma.health import AuditReport, Finding, Measurements, Series, Thresholds, judge, lost
 from soma.tracking import Run

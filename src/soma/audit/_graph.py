@@ -7,11 +7,11 @@ from typing import Any, Protocol
 from torch import Tensor, nn
 
 from soma.audit._audit import Audit
-from soma.audit._budget import Budget
-from soma.audit._elsewhere import Elsewhere
+from soma.audit._processes._elsewhere import Elsewhere
+from soma.audit._processes._joint_recorder import SpreadRecorder
 from soma.audit._replaced import mark_replaced
 from soma.audit._scope import ChannelConfig, InsideByNode, channel_config, check_nodes
-from soma.audit._spread import SpreadRecorder
+from soma.audit._step._budget import Budget
 from soma.audit._watch import Watch
 from soma.core import Event, NodeId, NodeStarted, StepFinished
 from soma.engine import Runner

@@ -12,7 +12,7 @@ from torch import nn
 from torch.nn.parallel import DataParallel, DistributedDataParallel
 
 from soma._extras import loaded
-from soma.audit._activations import activation_of, name_of
+from soma.audit._measure._activations import activation_of, name_of
 from soma.audit._scope import AuditScope, ChannelConfig
 from soma.health._numbers import Unit, UnitId
 

@@ -8,12 +8,12 @@ import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
 
-from soma.audit._activations import name_of
-from soma.audit._hooks import ForwardSeen, InputSeen, RootEnded, RootStarted
-from soma.audit._recorder import Recorder
+from soma.audit._measure._activations import name_of
 from soma.audit._scope import Inside, InsideByNode, scope_of
 from soma.audit._spots import Spot, spots_in
-from soma.audit._steppers import Followed
+from soma.audit._step._hooks import ForwardSeen, InputSeen, RootEnded, RootStarted
+from soma.audit._step._optimizers import Followed
+from soma.audit._step._recorder import Recorder
 
 
 class Watch:

@@ -1,0 +1,182 @@
+"""`Moves`: what a step changes in large parameters on a CPU, told by a sample where that will do.
+
+A pass over millions of numbers costs as much as the optimizer's own. Blocks spread evenly over
+the parameter say the same, once several steps in which all of it was looked at have shown that
+they do; one step in sixteen looks at all of it again, and at the first doubt every step does.
+"""
+
+import math
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from soma.audit._measure._measures import LARGE, SMALL, Measures
+from soma.audit._measure._tensors import flat
+
+LEAST = 1 << 16  # elements of a parameter that a sample may speak for
+_BLOCKS, _BLOCK = 64, 128
+_PROOFS = 8  # steps in a row in which the sample must have told the truth
+_EVERY = 16  # of steps, one looks at everything
+_DOUBT = 0.1  # by which what the sample stands for may differ from one look to the next
+
+
+class Move:
+    """One large parameter."""
+
+    __slots__ = (
+        "_place",
+        "before",
+        "norm",
+        "proofs",
+        "sample",
+        "steps",
+        "times_change",
+        "times_norm",
+        "view",
+        "was_away",
+        "was_compared",
+    )
+
+    def __init__(self, number: int) -> None:
+        self.steps = number  # so that not all parameters are looked at in the same step
+        self.proofs = 0
+        self.norm = 0.0  # before the step
+        self.before: Tensor | None = None  # all values, in a step that looks at them
+        self.sample = torch.empty(0)
+        self.view = self.sample  # of what the sample is a copy
+        self.times_norm = 0.0  # norm of the parameter over that of its sample
+        self.times_change = 0.0
+        self.was_away = False  # at the start of a step, from where the one before had started
+        self.was_compared = False  # in the latest step
+        self._place: object = None
+
+    def see(self, parameter: Tensor) -> None:
+        """Know where a parameter lies; it may have been given other memory."""
+        place = (parameter.data_ptr(), parameter.dtype, parameter.shape, parameter.stride())
+        if place != self._place:
+            self.view, self._place = _sample(flat(parameter.detach())), place
+            self.sample = torch.empty(self.view.shape, dtype=self.view.dtype)
+
+    def forget(self) -> None:
+        """Free the memory."""
+        self.before = self._place = None
+        self.sample = self.view = torch.empty(0)
+
+
+class Moves:
+    """All large parameters."""
+
+    def __init__(self, measures: Measures) -> None:
+        self._measures = measures
+        self._all: dict[int, Move] = {}
+        self._rooms: dict[tuple[int, torch.dtype], list[Tensor]] = {}  # memory free for values
+
+    def keep(self, parameters: Mapping[int, Tensor]) -> list[float]:
+        """Keep what parameters are before the step, by their numbers; return their norms."""
+        sampled: list[Move] = []
+        for index, parameter in parameters.items():
+            move = self._all.get(index)
+            if move is None:
+                move = self._all[index] = Move(index)
+            move.steps += 1
+            move.was_compared = False
+            if move.before is None and move.proofs >= _PROOFS and move.steps % _EVERY:
+                move.see(parameter)
+                sampled.append(move)
+            else:
+                self._keep(move, flat(parameter.detach()))
+        if sampled:
+            samples = [move.sample for move in sampled]
+            torch._foreach_copy_(samples, [move.view for move in sampled])
+            for move, norm in zip(sampled, _norms(samples), strict=True):
+                move.norm = norm * move.times_norm if norm else 0.0
+            for index, parameter in parameters.items():
+                move = self._all[index]
+                if move.before is None and not move.norm:
+                    move.proofs = 0
+                    self._keep(move, flat(parameter.detach()))
+        return [self._all[index].norm for index in parameters]
+
+    def _keep(self, move: Move, value: Tensor) -> None:
+        """Keep all values, given as a row."""
+        move.was_compared = move.before is not None and move.before.shape == value.shape
+        if move.was_compared and not move.was_away:
+            assert move.before is not None
+            move.was_away = not torch.equal(move.before, value)
+        if move.before is None or move.before.shape != value.shape:
+            free = self._rooms.get((value.numel(), value.dtype))
+            move.before = free.pop() if free else torch.empty_like(value)
+        move.norm = self._measures.copy(value, move.before)
+
+    def change(self, parameters: Mapping[int, Tensor]) -> list[float]:
+        """Return norms of what the step has changed in parameters, or their like."""
+        sampled = [one for index in parameters if (one := self._all[index]).before is None]
+        changes: dict[int, float] = {}
+        if sampled:
+            samples = [move.sample for move in sampled]
+            torch._foreach_sub_(samples, [move.view for move in sampled])
+            for move, found in zip(sampled, _norms(samples), strict=True):
+                if not found:
+                    move.proofs = 0  # has it stopped, or only where the sample lies?
+                changes[id(move)] = math.nan if found is None else found * move.times_change
+        for index, parameter in parameters.items():
+            move = self._all[index]
+            if move.before is not None:
+                changes[id(move)] = self._change(move, flat(parameter.detach()))
+        return [changes[id(self._all[index])] for index in parameters]
+
+    def _change(self, move: Move, value: Tensor) -> float:
+        assert move.before is not None
+        norm, _ = self._measures.change(move.before, value)
+        self._compare(move, _sample(value), norm)
+        if move.was_away:  # else it is kept, to see where the next step starts
+            self._rooms.setdefault((value.numel(), value.dtype), []).append(move.before)
+            move.before = None
+        return norm
+
+    def was_away(self, index: int) -> bool:
+        """Whether a parameter has ever started a step elsewhere than the one before."""
+        return self._all[index].was_away
+
+    def was_compared(self, index: int) -> bool:
+        """Whether the latest step has looked at that."""
+        return self._all[index].was_compared
+
+    def forget(self) -> None:
+        """Free the memory; what samples are worth is still known."""
+        self._rooms.clear()
+        for move in self._all.values():
+            move.forget()
+
+    def _compare(self, move: Move, view: Tensor, change: float) -> None:
+        """See what the sample would have said."""
+        assert move.before is not None
+        old = _sample(move.before)
+        norm, found = _norms([old, torch.sub(view, old)])
+        if not norm or not found or not math.isfinite(move.norm) or not math.isfinite(change):
+            move.proofs = 0
+            return
+        move.times_norm, is_near = _again(move.times_norm, move.norm / norm)
+        move.times_change, is_too = _again(move.times_change, change / found)
+        move.proofs = move.proofs + 1 if is_near and is_too else 0
+
+
+def _again(known: float, found: float) -> tuple[float, bool]:
+    """Return what a sample is worth after one more look, and whether that had been known."""
+    if abs(found - known) > _DOUBT * known:
+        return found, False
+    return known + (found - known) / 4, True  # a single look is as uncertain as the sample itself
+
+
+def _sample(value: Tensor) -> Tensor:
+    """Return blocks of a row, evenly spread, as a view."""
+    return value.as_strided(
+        (_BLOCKS, _BLOCK), (value.numel() // _BLOCKS, 1), value.storage_offset()
+    )
+
+
+def _norms(samples: list[Tensor]) -> list[float | None]:
+    """Return the norms of samples; None where they cannot be told so quickly."""
+    norms = [one.item() for one in torch._foreach_norm(samples)]
+    return [one if SMALL < one < LARGE or one == 0.0 else None for one in norms]

@@ -1,0 +1,3 @@
+"""Modules and ranks in other processes."""
+
+__all__: list[str] = []
