@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from soma.audit._audit import Audit
 from soma.audit._processes._elsewhere import Elsewhere
-from soma.audit._processes._joint_recorder import SpreadRecorder
+from soma.audit._processes._joint_recorder import JointRecorder
 from soma.audit._replaced import mark_replaced
 from soma.audit._scope import ChannelConfig, InsideByNode, channel_config, check_nodes
 from soma.audit._step._budget import Budget
@@ -50,7 +50,7 @@ def audit_graph(
     """Watch a graph while it is trained inside a `with`; `Graph.gradient_audit` says more."""
     check_nodes(inside, [node for node, _ in trainer.filters])
     config = channel_config(channels)
-    recorder = SpreadRecorder(config, Budget(budget))
+    recorder = JointRecorder(config, Budget(budget))
     recorder.outputs.are_told = True
     audit = Audit(recorder, thresholds)
     with ExitStack() as stack:
@@ -75,7 +75,7 @@ class _Nodes:
     def __init__(
         self,
         trainer: Trained,
-        recorder: SpreadRecorder,
+        recorder: JointRecorder,
         watch: Watch,
         elsewhere: Elsewhere,
         stack: ExitStack,
@@ -88,7 +88,7 @@ class _Nodes:
         self._listens = False  # to modules in other processes
         self._spots: dict[NodeId, tuple[nn.Module, int]] = {}
         self._look()
-        watch.followed.follow(trainer.optimizers)
+        watch.optimizers.follow(trainer.optimizers)
 
     def happened(self, event: Event) -> None:
         """Follow whose turn it is, and steps of optimizers that torch's hooks do not know."""
@@ -119,7 +119,7 @@ class _Nodes:
         """Know the optimizers that the graph has by now, and what this forward starts from."""
         if self._recorder.is_deaf:
             return
-        self._watch.followed.follow(self._trainer.optimizers)
+        self._watch.optimizers.follow(self._trainer.optimizers)
         if self._trainer.placement is None:
             self._recorder.guarded(None, self._recorder.forward_begins, None, self._again, (x,), {})
             return

@@ -65,8 +65,8 @@ def audit_modules(
         for name, module in named.items():
             watch.add(name, module)
         if optimizer is None:
-            watch.followed.search(recorder.weights)
-        watch.followed.follow(optimizer if isinstance(optimizer, Iterable) else [optimizer])
+            watch.optimizers.search()
+        watch.optimizers.follow(optimizer if isinstance(optimizer, Iterable) else [optimizer])
         try:
             yield audit
         except BaseException:

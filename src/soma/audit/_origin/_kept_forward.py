@@ -18,7 +18,7 @@ _DEVICES = ("cpu", "cuda")
 class Made:
     """An input that an earlier call gave."""
 
-    by: "Repeatable"
+    by: "KeptForward"
     suffix: str  # of the tensor in its output
 
 
@@ -38,7 +38,7 @@ class Given:
     leaves: list[Tensor]
 
 
-class Repeatable:
+class KeptForward:
     """A forward, and the gradients that came back to its output.
 
     Args:

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from soma.audit._measure._tensors import numeric_tensors
-from soma.audit._origin._kept_forward import Given, Repeatable
+from soma.audit._origin._kept_forward import Given, KeptForward
 from soma.audit._origin._operations import Birth, Value, Watched, restored, worst
 from soma.engine import generators_kept
 from soma.health._numbers import Origin, UnitId
@@ -18,7 +18,7 @@ from soma.health._numbers import Origin, UnitId
 
 def find_origin(
     step: int,
-    calls: Sequence[Repeatable],
+    calls: Sequence[KeptForward],
     modules: Mapping[str, nn.Module],
     units: Iterable[UnitId],
 ) -> Origin:
@@ -40,9 +40,9 @@ def find_origin(
 
 
 def _found(
-    step: int, calls: Sequence[Repeatable], modules: Mapping[str, nn.Module], units: list[UnitId]
+    step: int, calls: Sequence[KeptForward], modules: Mapping[str, nn.Module], units: list[UnitId]
 ) -> Origin:
-    backwards: list[tuple[Repeatable, Given, Watched]] = []
+    backwards: list[tuple[KeptForward, Given, Watched]] = []
     for call in calls:
         watched, given = Watched(modules), call.given()
         with call.as_it_was(), watched:
@@ -91,7 +91,7 @@ def _of_forward(
 
 
 def _of_backward(
-    call: Repeatable, given: Given, watched: Watched, modules: Mapping[str, nn.Module]
+    call: KeptForward, given: Given, watched: Watched, modules: Mapping[str, nn.Module]
 ) -> list[Birth]:
     roots = [
         (call.outputs[suffix], gradient)

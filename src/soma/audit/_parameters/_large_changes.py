@@ -1,4 +1,4 @@
-"""`Moves`: what a step changes in large parameters on a CPU, told by a sample where that will do.
+"""`LargeChanges`: what a step changes in large parameters on a CPU, by a sample where that will do.
 
 A pass over millions of numbers costs as much as the optimizer's own. Blocks spread evenly over
 the parameter say the same, once several steps in which all of it was looked at have shown that
@@ -21,7 +21,7 @@ _EVERY = 16  # of steps, one looks at everything
 _DOUBT = 0.1  # by which what the sample stands for may differ from one look to the next
 
 
-class Move:
+class LargeParameter:
     """One large parameter."""
 
     __slots__ = (
@@ -64,21 +64,21 @@ class Move:
         self.sample = self.view = torch.empty(0)
 
 
-class Moves:
+class LargeChanges:
     """All large parameters."""
 
     def __init__(self, measures: Measures) -> None:
         self._measures = measures
-        self._all: dict[int, Move] = {}
+        self._all: dict[int, LargeParameter] = {}
         self._rooms: dict[tuple[int, torch.dtype], list[Tensor]] = {}  # memory free for values
 
     def keep(self, parameters: Mapping[int, Tensor]) -> list[float]:
         """Keep what parameters are before the step, by their numbers; return their norms."""
-        sampled: list[Move] = []
+        sampled: list[LargeParameter] = []
         for index, parameter in parameters.items():
             move = self._all.get(index)
             if move is None:
-                move = self._all[index] = Move(index)
+                move = self._all[index] = LargeParameter(index)
             move.steps += 1
             move.was_compared = False
             if move.before is None and move.proofs >= _PROOFS and move.steps % _EVERY:
@@ -98,7 +98,7 @@ class Moves:
                     self._keep(move, flat(parameter.detach()))
         return [self._all[index].norm for index in parameters]
 
-    def _keep(self, move: Move, value: Tensor) -> None:
+    def _keep(self, move: LargeParameter, value: Tensor) -> None:
         """Keep all values, given as a row."""
         move.was_compared = move.before is not None and move.before.shape == value.shape
         if move.was_compared and not move.was_away:
@@ -126,7 +126,7 @@ class Moves:
                 changes[id(move)] = self._change(move, flat(parameter.detach()))
         return [changes[id(self._all[index])] for index in parameters]
 
-    def _change(self, move: Move, value: Tensor) -> float:
+    def _change(self, move: LargeParameter, value: Tensor) -> float:
         assert move.before is not None
         norm, _ = self._measures.change(move.before, value)
         self._compare(move, _sample(value), norm)
@@ -149,7 +149,7 @@ class Moves:
         for move in self._all.values():
             move.forget()
 
-    def _compare(self, move: Move, view: Tensor, change: float) -> None:
+    def _compare(self, move: LargeParameter, view: Tensor, change: float) -> None:
         """See what the sample would have said."""
         assert move.before is not None
         old = _sample(move.before)

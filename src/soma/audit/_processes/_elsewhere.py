@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from soma.audit._measure._tensors import numeric_tensors
 from soma.audit._origin._operations import worst
-from soma.audit._processes._joint_recorder import SpreadRecorder
+from soma.audit._processes._joint_recorder import JointRecorder
 from soma.audit._scope import ChannelConfig, InsideByNode
 from soma.audit._spots import Spot
 from soma.core import NodeId
@@ -21,7 +21,7 @@ class Elsewhere:
     """What one audit knows of modules in other processes."""
 
     def __init__(
-        self, recorder: SpreadRecorder, inside: InsideByNode, channels: ChannelConfig | None
+        self, recorder: JointRecorder, inside: InsideByNode, channels: ChannelConfig | None
     ) -> None:
         self.inside = inside
         self.channels = channels
@@ -36,7 +36,7 @@ class Elsewhere:
     def begin(self) -> None:
         """Put together what is found here with what is found elsewhere."""
         self._recorder.is_joint = True
-        self._recorder.repeats.found = self._claims
+        self._recorder.replays.found = self._claims
         self._recorder.settler.described = self._describe
 
     def add(self, spot: Spot) -> None:
@@ -51,24 +51,24 @@ class Elsewhere:
         if recorder.is_deaf:
             return None
         recorder.guarded(None, recorder.pass_begins)
-        taken, _ = recorder.under_way
-        return None if taken is None else (taken.number, taken.whole, recorder.budget.every)
+        step = recorder.step
+        return None if step is None else (step.number, step.whole, recorder.budget.every)
 
     def met(self, node: NodeId, units: Sequence[Unit]) -> None:
         """Know what is measured of a node, itself first."""
         spot = self._spots.get(node)
         if spot is not None:
             self._units[node] = tuple(units)
-            spot.elsewhere, spot.places = units[0], len(units) - 1
+            spot.elsewhere, spot.inner_units = units[0], len(units) - 1
             self._describe()
 
     def heard(self, norm: float, norm_at_step: float, seconds: float) -> None:
         """Know the norm of the gradients elsewhere, and the time that measuring took there."""
         recorder = self._recorder
-        taken, _ = recorder.under_way
+        step = recorder.step
         recorder.spent += seconds
-        if taken is not None:
-            taken.elsewhere = norm, norm_at_step
+        if step is not None:
+            step.elsewhere = norm, norm_at_step
         if not math.isfinite(norm) and not self._claims:
             recorder.guarded(None, recorder.look_for_origin)
         if self._is_bad_input is None and (self._claims or not math.isfinite(norm)):
@@ -124,7 +124,7 @@ class Elsewhere:
         for node, units in self._units.items():
             spot = self._spots[node]
             inner = sorted(units[1:], key=lambda one: one.order if one.order >= 0 else math.inf)
-            first = spot.order - spot.places
+            first = spot.order - spot.inner_units
             orders = {one.id: first + at for at, one in enumerate(inner) if one.order >= 0}
             for unit in units:
                 is_node = not unit.path

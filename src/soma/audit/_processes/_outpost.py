@@ -4,13 +4,13 @@ It measures as the audit at home would, at steps that home counts, and hands its
 `_elsewhere.py` is the side at home. How the two talk is no concern of this room.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, ExitStack
 
 import torch
 from torch import Tensor, nn
 
-from soma.audit._processes._joint_recorder import SpreadRecorder
+from soma.audit._processes._joint_recorder import JointRecorder
 from soma.audit._replaced import mark_replaced
 from soma.audit._scope import ChannelConfig, Inside, InsideByNode
 from soma.audit._step._budget import Budget
@@ -28,7 +28,7 @@ class Outpost:
 
     def __init__(self, inside: InsideByNode, channels: ChannelConfig | None) -> None:
         self._budget = _Told()
-        self._recorder = SpreadRecorder(channels, self._budget)
+        self._recorder = JointRecorder(channels, self._budget)
         self._recorder.is_joint = True
         self._stack = ExitStack()
         self._watch = Watch(self._recorder, inside, self._stack)
@@ -56,14 +56,9 @@ class Outpost:
         self._budget.whole, self._budget.every = whole, every
         self._recorder.guarded(None, self._recorder.turn_to, step)
 
-    @contextmanager
-    def deaf(self) -> Iterator[None]:
+    def deaf(self) -> AbstractContextManager[None]:
         """Take no notice inside."""
-        was_deaf, self._recorder.is_deaf = self._recorder.is_deaf, True
-        try:
-            yield
-        finally:
-            self._recorder.is_deaf = was_deaf
+        return self._recorder.deaf()
 
     def begins(self, node: str, run: Callable[[object], object], x: object) -> None:
         """Take what a node's forward starts from."""
@@ -86,7 +81,7 @@ class Outpost:
 
     def follow(self, optimizer: torch.optim.Optimizer) -> None:
         """Hear of an optimizer's steps."""
-        self._watch.followed.follow([optimizer])
+        self._watch.optimizers.follow([optimizer])
 
     def stepped(self) -> tuple[float, float, float]:
         """End the step that is under way.

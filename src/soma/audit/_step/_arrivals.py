@@ -1,98 +1,100 @@
-"""`Arrivals`: the gradients that came in a backward, put down with little ado until it is over.
+"""`Arrivals`: which parameters have got a gradient in the backward that is running.
 
 A hook in a backward runs on cold caches, where each line of it costs many times what it does in
-a loop. So the hooks of parameters only say that they were called.
+a loop. So the hooks of parameters only note that they were called, and the notes are collected
+once: when the backward has ended, or when somebody asks.
 """
 
 import math
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
+from soma.audit._parameters._weights import Weights
 from soma.audit._step._hooks import running_backward
+from soma.audit._step._trace import StepTrace
 
-if TYPE_CHECKING:
-    from soma.audit._step._recorder import Recorder
-
-_NONE = -2  # no backward has this number
+_NONE = -2  # no backward has this id
 
 
 class Arrivals:
-    """What has come in the backward under way."""
+    """The gradients that have come to parameters and were not measured yet."""
 
-    def __init__(self, recorder: "Recorder") -> None:
-        self.fresh: list[int] = []  # parameters whose gradients nobody has read yet
-        self.are_fine = True  # all gradients are finite that were read on the way
-        self._recorder = recorder
-        self._task = _NONE
-        self._pending: list[int] = []
+    def __init__(self, weights: Weights) -> None:
+        self.step: StepTrace | None = None  # the one under way
+        self.fresh: list[int] = []  # parameters whose gradients nobody has measured yet
+        self.are_fine = True  # all gradients are finite that were measured during the backward
+        self._weights = weights
+        self._backward = _NONE
+        self._noted: list[int] = []
         self._has_read = False  # some of the step's gradients before the backward was over
 
     def note(self, index: int, parameter: Tensor) -> bool:
-        """Note that a gradient came to a parameter; False: it wants a closer look at once."""
-        if running_backward() != self._task:
+        """Note that a gradient came to a parameter; False: the recorder must look at it now."""
+        if running_backward() != self._backward:
             return False
         if len(parameter._post_accumulate_grad_hooks) > 1:
             return False  # somebody else acts on it as soon as it is there
-        self._pending.append(index)
+        self._noted.append(index)
         return True
 
-    def came(self, index: int, task: int, *, is_innermost: bool) -> None:
+    def came(self, index: int, backward: int, *, is_innermost: bool) -> None:
         """Take a gradient that was looked at; others of the same backward need only be noted."""
         self.fresh.append(index)
         if is_innermost:
-            self._task = task
+            self._backward = backward
 
-    def begin(self) -> None:
-        """Forget the step before."""
-        self._task = _NONE
-        self._pending.clear()
+    def begin(self, step: StepTrace) -> None:
+        """Forget the step before, and add what comes to this one."""
+        self.step = step
+        self._backward = _NONE
+        self._noted.clear()
         self.fresh.clear()
         self.are_fine, self._has_read = True, False
 
-    def end(self) -> None:
-        """Expect no more of the backward."""
-        self.land()
-        self._task = _NONE
+    def end_backward(self) -> None:
+        """Collect what was noted, and expect no more of the backward."""
+        self.collect()
+        self._backward = _NONE
 
-    def land(self) -> None:
+    def collect(self) -> None:
         """Add what was noted to the step under way."""
-        if not self._pending:
+        if not self._noted:
             return
         # Another thread may be about to note something.
-        pending, self._pending = self._pending, []
-        taken, _ = self._recorder.under_way
-        if taken is not None:
-            for index in pending:
-                taken.arrived.add(index)
-                self._recorder.weights.arrived(index)
-            self.fresh += pending
+        noted, self._noted = self._noted, []
+        if self.step is not None:
+            for index in noted:
+                self.step.arrived.add(index)
+                self._weights.arrived(index)
+            self.fresh += noted
 
     def read(self) -> None:
-        """Read what has come so far, so that it is known whether the backward went well."""
-        weights, numbers = self._recorder.weights, self._recorder.under_way[1]
+        """Measure what has come so far, so that it is known whether the backward goes well."""
         if torch.distributed.is_available() and torch.distributed.is_initialized():
             self.are_fine = False  # averages are written when the backward is over
             return
-        self.land()
-        known = len(numbers.left)
-        weights.after_backward(self.fresh, numbers)
+        self.collect()
+        if self.step is None:
+            return
+        measured = self.step.norms.after_backward
+        known = len(measured)
+        self._weights.after_backward(self.fresh, self.step.norms)
         self._has_read |= bool(self.fresh)
         self.fresh.clear()
-        norms = [norm for _, row in numbers.left[known:] for norm in row.values]
+        norms = [norm for _, row in measured[known:] for norm in row.values]
         self.are_fine = self.are_fine and all(map(math.isfinite, norms))
 
     def unread(self) -> list[int]:
-        """Return which gradients of the step have changed since they were read."""
-        weights, taken = self._recorder.weights, self._recorder.under_way[0]
-        assert taken is not None
+        """Return which gradients of the step have changed since they were measured."""
+        assert self.step is not None
         self.fresh.clear()
         if not self._has_read:
-            return sorted(taken.arrived)
+            return sorted(self.step.arrived)
+        weights = self._weights.all
         return [
             index
-            for index in sorted(taken.arrived)
-            if (gradient := weights.all[index].parameter.grad) is None
-            or (id(gradient), gradient._version) != weights.all[index].left
+            for index in sorted(self.step.arrived)
+            if (gradient := weights[index].parameter.grad) is None
+            or (id(gradient), gradient._version) != weights[index].measured
         ]

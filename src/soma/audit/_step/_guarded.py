@@ -1,7 +1,12 @@
-"""`Guarded`: what every hook of an audit goes through, so that training never notices it."""
+"""`Guarded`: what every hook of an audit goes through, so that training never notices it.
+
+Nothing is raised into the user's code, no gradient is recorded of what an audit computes, and
+hooks of several threads take turns.
+"""
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from threading import RLock
 from time import perf_counter
 from typing import ParamSpec
@@ -22,6 +27,7 @@ class Guarded:
     def __init__(self) -> None:
         self.spots: list[Spot] = []
         self.measurements = Measurements()
+        self.is_deaf = False  # hooks do nothing: the audit is over, or runs a step again itself
         self.grad_mode = True  # of the caller; `guarded` switches gradients off
         self.spent = 0.0  # seconds that the audit itself took since a step has ended
         self._lock = RLock()
@@ -54,6 +60,15 @@ class Guarded:
                 self._depth -= 1
                 if not self._depth:
                     self.spent += perf_counter() - began
+
+    @contextmanager
+    def deaf(self) -> Iterator[None]:
+        """Have all hooks do nothing inside."""
+        was_deaf, self.is_deaf = self.is_deaf, True
+        try:
+            yield
+        finally:
+            self.is_deaf = was_deaf
 
     def _failed(self, spot: int | None, error: Exception) -> None:
         said = f"{type(error).__name__}: {error}".splitlines()[0]

@@ -13,9 +13,9 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 if TYPE_CHECKING:
-    from soma.audit._origin._kept_forward import Repeatable
-    from soma.audit._step._passes import Reading
+    from soma.audit._origin._kept_forward import KeptForward
     from soma.audit._step._recorder import Recorder
+    from soma.audit._step._trace import Reading
 
 
 class Inert:
@@ -93,7 +93,7 @@ class RootEnded(Hook):
     def __call__(self, module: nn.Module, given: object, output: object) -> None:
         """Say what it gave."""
         if (recorder := self.awake()) is not None:
-            recorder.guarded(None, recorder.repeats.end, self._node, output)
+            recorder.guarded(None, recorder.replays.end, self._node, output)
 
 
 class OutputGradientSeen(Hook):
@@ -101,7 +101,7 @@ class OutputGradientSeen(Hook):
 
     __slots__ = ("_call", "_suffix")
 
-    def __init__(self, recorder: "Recorder", call: "Repeatable", suffix: str) -> None:
+    def __init__(self, recorder: "Recorder", call: "KeptForward", suffix: str) -> None:
         super().__init__(recorder)
         self._call = call
         self._suffix = suffix
@@ -109,7 +109,7 @@ class OutputGradientSeen(Hook):
     def __call__(self, gradient: Tensor) -> None:
         """Keep the gradient."""
         if (recorder := self.awake()) is not None:
-            seen = recorder.repeats.gradient_came
+            seen = recorder.replays.gradient_came
             recorder.guarded(None, seen, self._call, self._suffix, gradient)
 
 

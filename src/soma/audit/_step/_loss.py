@@ -13,20 +13,20 @@ import torch
 from torch import Tensor
 
 from soma.audit._measure._tensors import plain
-from soma.audit._step._passes import Taken
+from soma.audit._step._trace import StepTrace
 
 _DEEPEST = 8  # frames between the engine's own call and `torch.autograd.backward`
 _CODE = torch.autograd.backward.__code__
 
 
-def untold_loss(taken: Taken, task: int) -> Sequence[Tensor]:
+def untold_loss(trace: StepTrace, task: int) -> Sequence[Tensor]:
     """Return the losses of a backward that has just reached its first weight.
 
     Each is a single number; there are none where they were told already, or are not known: where
     the backward was started with gradients of its own from tensors of more than one number, or
     several threads run one and the hook is on none of them.
     """
-    if task in taken.real or len(taken.loss) > len(taken.real):  # told for this backward, too
+    if task in trace.reached or len(trace.loss) > len(trace.reached):  # told for this backward, too
         return ()
     frame = _outermost(sys._getframe(1))
     if frame is None:

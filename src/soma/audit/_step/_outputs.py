@@ -6,8 +6,8 @@ counted: `_returned_loss.py` looks for what it is made of.
 """
 
 from soma.audit._spots import Spot
-from soma.audit._step._passes import Pass, Reading
 from soma.audit._step._returned_loss import InnerLoss, upstream
+from soma.audit._step._trace import Pass, Reading
 
 _SHAPE_ONLY = frozenset(
     f"{name}Backward0"
@@ -34,19 +34,19 @@ class Outputs:
         self._inner = InnerLoss()
         self._used: dict[tuple[int, ...], frozenset[int]] = {}
 
-    def find(self, at_pass: Pass) -> None:
+    def find(self, this_pass: Pass) -> None:
         """Put the outputs into a pass, and mark the spots that give them."""
-        if at_pass.has_backward:
+        if this_pass.has_backward:
             return
-        if not self.are_told and at_pass.roots and not at_pass.outputs:
-            at_pass.outputs = self._unused(at_pass.roots)
-        numbers = self._inner.look_behind(at_pass)
+        if not self.are_told and this_pass.roots and not this_pass.outputs:
+            this_pass.outputs = self._unused(this_pass.roots)
+        numbers = self._inner.look_behind(this_pass)
         reached = {
             id(node)
-            for reading in (*at_pass.outputs, *numbers)
+            for reading in (*this_pass.outputs, *numbers)
             for node in _same_values(reading.node)
         }
-        roots = [[one for one in parts if one not in numbers] for _, parts in at_pass.roots]
+        roots = [[one for one in parts if one not in numbers] for _, parts in this_pass.roots]
         shared = {
             id(node)
             for parts in roots
@@ -54,7 +54,7 @@ class Outputs:
             for reading in parts
             for node in _same_values(reading.node)
         }
-        for at, calls in at_pass.calls.items():
+        for at, calls in this_pass.calls.items():
             spot = self._spots[at]
             spot.shares_output |= any(
                 len(call.parts) == 1 and id(reading.node) in shared
@@ -64,7 +64,7 @@ class Outputs:
             )
             if not spot.feeds_output:
                 spot.feeds_output = any(
-                    reading in at_pass.outputs or id(reading.node) in reached
+                    reading in this_pass.outputs or id(reading.node) in reached
                     for call in calls
                     for _, reading in call.parts
                     if reading.node is not None

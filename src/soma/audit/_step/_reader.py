@@ -1,6 +1,6 @@
 """`Reader`: makes a reading of each tensor that a module returns, once, however many return it."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
@@ -14,87 +14,89 @@ from soma.audit._measure._spectrum import spectrum
 from soma.audit._measure._tensors import numeric_tensors, plain
 from soma.audit._scope import ChannelConfig
 from soma.audit._spots import Spot
-from soma.audit._step._hooks import GradientSeen
-from soma.audit._step._passes import Pass, Reading, Taken
+from soma.audit._step._trace import Pass, Reading, StepTrace
 
-if TYPE_CHECKING:
-    from soma.audit._step._recorder import Recorder
+GradientHook = Callable[[Reading], Callable[[Tensor], None]]
 
 
 class Reader:
-    """Looks at outputs, at what activations are given, and at gradients."""
+    """Looks at outputs, at what activations are given, and at gradients.
 
-    def __init__(self, recorder: "Recorder", config: ChannelConfig | None) -> None:
+    Args:
+        config: which channels are told apart; None: none.
+        gradient_hook: makes the hook on a tensor that takes its gradient.
+    """
+
+    def __init__(self, config: ChannelConfig | None, gradient_hook: GradientHook) -> None:
         self.config = config
         self.measures = Measures()
         self.pools: dict[int, Pool] = {}  # rows of the units that have groups
-        self._recorder = recorder
+        self._gradient_hook = gradient_hook
 
     def output(
-        self, at_pass: Pass, spot: Spot | None, value: object, taken: Taken
+        self, this_pass: Pass, spot: Spot | None, value: object, step: StepTrace
     ) -> list[tuple[str, Reading]]:
         """Read every tensor of an output."""
         tensors = list(numeric_tensors(value))
-        parts = [(suffix, self._read(at_pass, spot, one, taken)) for suffix, one in tensors]
+        parts = [(suffix, self._read(this_pass, spot, one, step)) for suffix, one in tensors]
         if spot is not None and len(tensors) == 1:
-            self._rows(spot, tensors[0][1], taken)
+            self._rows(spot, tensors[0][1], step)
         return parts
 
     def activation_input(
-        self, at_pass: Pass, activation: nn.Module, given: Tensor, taken: Taken
+        self, this_pass: Pass, activation: nn.Module, given: Tensor, step: StepTrace
     ) -> None:
         """Read what an activation is given."""
         key = id(activation)
-        if taken.whole and (rows := open_rows(activation, given)) is not None:
-            at_pass.open_rows[key] = rows
-        if not self.is_snapshot(taken):
+        if step.whole and (rows := open_rows(activation, given)) is not None:
+            this_pass.open_rows[key] = rows
+        if not self.is_snapshot(step):
             return
-        known = at_pass.known(given)
+        known = this_pass.known(given)
         if known is not None and known.activation is not None:
-            at_pass.inputs[key] = known.activation
+            this_pass.inputs[key] = known.activation
         elif (x := plain(given)) is not None:
-            at_pass.inputs[key] = self.measures.size(x)
+            this_pass.inputs[key] = self.measures.size(x)
 
-    def gradient(self, reading: Reading, task: int, gradient: Tensor) -> Row | None:
+    def gradient(self, reading: Reading, backward: int, gradient: Tensor) -> Row | None:
         """Read a gradient that has come to a tensor; return its numbers, None if it has none."""
         if (x := plain(gradient)) is None:
             return None
         row = self.measures.gradient(x)
-        reading.gradients.append((task, row))
+        reading.gradients.append((backward, row))
         if reading.axis is not None and x.numel():
             sums = channel_gradient(x, reading.axis, self.measures.scratch)
-            reading.channel_gradients.append((task, sums))
+            reading.channel_gradients.append((backward, sums))
         return row
 
-    def is_snapshot(self, taken: Taken) -> bool:
+    def is_snapshot(self, step: StepTrace) -> bool:
         """Whether channels are looked at in a step."""
-        return self.config is not None and taken.whole and not self._number(taken)[1]
+        return self.config is not None and step.whole and not self._number(step)[1]
 
-    def _number(self, taken: Taken) -> tuple[int, int]:
+    def _number(self, step: StepTrace) -> tuple[int, int]:
         """Return the number of a step's snapshot, and how many steps it is past it."""
         assert self.config is not None
-        return divmod(taken.number, self.config.snapshot_every)
+        return divmod(step.number, self.config.snapshot_every)
 
-    def _read(self, at_pass: Pass, spot: Spot | None, tensor: Tensor, taken: Taken) -> Reading:
-        found = at_pass.known(tensor)
+    def _read(self, this_pass: Pass, spot: Spot | None, tensor: Tensor, step: StepTrace) -> Reading:
+        found = this_pass.known(tensor)
         if found is None:
             found = Reading(tensor)
-            at_pass.readings[id(tensor)] = found
+            this_pass.readings[id(tensor)] = found
             if tensor.requires_grad:
-                hook = GradientSeen(self._recorder, found)
-                handle = tensor.register_hook(hook)  # type: ignore[no-untyped-call]
+                handle = tensor.register_hook(self._gradient_hook(found))  # type: ignore[no-untyped-call]
                 if tensor.is_leaf:
-                    at_pass.handles.append(handle)
+                    this_pass.handles.append(handle)
             if (x := plain(tensor)) is not None:
                 share = None
                 if spot is not None and spot.activation is not None and x.numel():
-                    rows = at_pass.open_rows.pop(id(spot.activation), None)
+                    rows = this_pass.open_rows.pop(id(spot.activation), None)
                     share = flat_share(spot.activation, x, rows)
-                if spot is not None and self.is_snapshot(taken):
+                if spot is not None and self.is_snapshot(step):
                     self._channels(found, spot, tensor)
                 sums = None if found.channels is None else found.channels.sums
                 found.activation = self.measures.activation(x, share, sums)
-        if spot is not None and self.is_snapshot(taken):
+        if spot is not None and self.is_snapshot(step):
             self._channels(found, spot, tensor)
         return found
 
@@ -116,10 +118,10 @@ class Reader:
         x = plain(tensor)
         return x if x is not None and x.numel() else None
 
-    def _rows(self, spot: Spot, tensor: Tensor, taken: Taken) -> None:
+    def _rows(self, spot: Spot, tensor: Tensor, step: StepTrace) -> None:
         """Take rows of an output, for what looks at several channels together."""
-        wants_spectrum = self.is_snapshot(taken) and _is_rare(self._number(taken)[0])
-        if not (wants_spectrum or (spot.groups and taken.whole)):
+        wants_spectrum = self.is_snapshot(step) and _is_rare(self._number(step)[0])
+        if not (wants_spectrum or (spot.groups and step.whole)):
             return
         if (x := self._with_channels(tensor)) is None:
             return
@@ -128,9 +130,9 @@ class Reader:
         assert axis is not None
         rows = spread_rows(x, axis)
         if spot.groups:
-            self.pools.setdefault(spot.at, Pool()).add(rows)
-        if wants_spectrum and spot.at not in taken.spectra and len(rows) > 2:
-            taken.spectra[spot.at] = spectrum(rows, self.measures.boards)
+            self.pools.setdefault(spot.index, Pool()).add(rows)
+        if wants_spectrum and spot.index not in step.spectra and len(rows) > 2:
+            step.spectra[spot.index] = spectrum(rows, self.measures.boards)
 
 
 def _is_rare(snapshot: int) -> bool:

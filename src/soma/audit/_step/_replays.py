@@ -1,54 +1,72 @@
-"""`Repeats`: keeps what a step needs to be run again, and runs it again once numbers go bad.
+"""`Replays`: keeps what a step needs to be run again, and runs it again once numbers go bad.
 
-What is kept is kept no longer than it must: a large gradient of an output goes as soon as the
-backward has left its module behind and all that came out of there is finite.
+The memory is the cost: a large gradient of an output is dropped as soon as the backward is past
+its module and all gradients that came from there are finite.
 """
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from contextlib import AbstractContextManager
 from weakref import ref
 
 from torch import Tensor, nn
 
 from soma.audit._measure._boards import Row
 from soma.audit._measure._tensors import numeric_tensors
-from soma.audit._origin._kept_forward import Cut, Made, Repeatable
+from soma.audit._origin._kept_forward import Cut, KeptForward, Made
 from soma.audit._origin._search import find_origin
-from soma.audit._parameters._weights import Numbers
-from soma.audit._spots import named_modules
-from soma.audit._step._hooks import OutputGradientSeen, running_backward
-from soma.audit._step._passes import Reading, Taken, version_of
-from soma.health._numbers import Origin
+from soma.audit._spots import Spot, named_modules
+from soma.audit._step._arrivals import Arrivals
+from soma.audit._step._hooks import running_backward
+from soma.audit._step._trace import Reading, StepTrace, version_of
+from soma.health import Origin
 
-if TYPE_CHECKING:
-    from soma.audit._step._recorder import Recorder
-
+# Of a forward and of the suffix of one of its output's tensors: takes the gradient of that.
+GradientHook = Callable[[KeptForward, str], Callable[[Tensor], None]]
 
 _LARGE = 1 << 18  # elements; memory for smaller tensors is at hand in any case
 
 
-class Repeats:
-    """Looks for the origin of the first bad number of an audit."""
+class Replays:
+    """Looks for the origin of the first number of an audit that is not finite.
 
-    def __init__(self, recorder: "Recorder") -> None:
-        self._recorder = recorder
-        self.found: list[Origin] = recorder.measurements.origins
-        self._open: list[Repeatable] = []  # calls on their way, the inner ones last
+    Args:
+        spots: what is watched.
+        found: where an origin is put; once there is one, nothing is kept any more.
+        arrivals: says whether gradients of parameters are finite so far.
+        gradient_hook: makes the hook of an output's tensor.
+        deaf: has the audit's hooks do nothing, inside a `with`.
+    """
+
+    def __init__(
+        self,
+        spots: Sequence[Spot],
+        found: list[Origin],
+        arrivals: Arrivals,
+        *,
+        gradient_hook: GradientHook,
+        deaf: Callable[[], AbstractContextManager[None]],
+    ) -> None:
+        self.found = found
+        self._spots = spots
+        self._arrivals = arrivals
+        self._gradient_hook = gradient_hook
+        self._deaf = deaf
+        self._open: list[KeptForward] = []  # those that run, the inner ones last
         self._made: dict[int, tuple[Callable[[], Tensor | None], int, Made]] = {}
-        self._held: list[Repeatable] = []  # calls whose large gradients are kept
-        self._ticks = 0
+        self._held: list[KeptForward] = []  # those whose large gradients are kept
+        self._ticks = 0  # beginnings and ends of forwards in this step
 
     def begin(
         self,
-        taken: Taken,
+        step: StepTrace,
         node: str | None,
         run: Callable[..., object],
         args: Sequence[object],
         named: Mapping[str, object],
     ) -> None:
         """Keep what a forward starts from."""
-        call = Repeatable(
+        call = KeptForward(
             node,
             run,
             [self._kept(one) for one in args],
@@ -56,7 +74,7 @@ class Repeats:
         )
         self._ticks += 1
         call.began = self._ticks
-        taken.repeatable.append(call)
+        step.forwards.append(call)
         self._open.append(call)
 
     def end(
@@ -88,13 +106,12 @@ class Repeats:
             if reading is not None:
                 reading.kept_for += ((call, suffix),)
             else:
-                hook = OutputGradientSeen(self._recorder, call, suffix)
-                tensor.register_hook(hook)  # type: ignore[no-untyped-call]
+                tensor.register_hook(self._gradient_hook(call, suffix))  # type: ignore[no-untyped-call]
             if node is not None:
                 made = Made(call, suffix)
                 self._made[id(tensor)] = (ref(tensor), version_of(tensor), made)
 
-    def _latest(self, node: str | None) -> Repeatable | None:
+    def _latest(self, node: str | None) -> KeptForward | None:
         if node is None:
             return self._open[-1] if self._open else None
         while self._open:
@@ -113,72 +130,66 @@ class Repeats:
         return Cut(value.detach())
 
     def gradient_came(
-        self, call: Repeatable, suffix: str, gradient: Tensor, row: Row | None = None
+        self, call: KeptForward, suffix: str, gradient: Tensor, row: Row | None = None
     ) -> None:
-        """Keep the gradient of an output, and let go of those that are known to be harmless.
+        """Keep the gradient of an output, and drop those after which all has been finite.
 
         Args:
             call: the call that gave the output.
             suffix: of the output's tensor.
             gradient: what came to it.
-            row: the numbers of this gradient as `Gradient` orders them, if it was measured.
+            row: its numbers as `Gradient` orders them, if it was measured.
         """
         call.add(suffix, gradient)
-        arrivals = self._recorder.arrivals
         if gradient.numel() < _LARGE or call.ended is None or not gradient.is_cpu:
             return
-        arrivals.read()
+        self._arrivals.read()
         # A sum is the fastest look at all numbers.
         size = float(gradient.sum()) if row is None else row.values[2]
-        if arrivals.are_fine and math.isfinite(size):
+        if self._arrivals.are_fine and math.isfinite(size):
             for held in self._held:
                 if call.ended < held.began:
                     held.gradients.clear()
             self._held = [held for held in self._held if held.gradients and held is not call]
         self._held.append(call)
 
-    def forget(self, taken: Taken) -> None:
+    def forget(self, step: StepTrace) -> None:
         """Let go of all that a step has kept."""
-        for call in taken.repeatable:
+        for call in step.forwards:
             call.gradients.clear()
             call.args, call.named = (), {}
-        taken.repeatable.clear()
+        step.forwards.clear()
         self._open.clear()
         self._made.clear()
         self._held.clear()
         self._ticks = 0
 
-    def look(self, taken: Taken, numbers: Numbers, *, is_bad: bool = False) -> None:
+    def look(self, step: StepTrace, *, is_bad: bool = False) -> None:
         """Find where a bad number comes from, while weights are still as the forward had them.
 
         Args:
-            taken: the step.
-            numbers: its norms.
+            step: the step under way.
             is_bad: it is known that one is there.
         """
-        recorder = self._recorder
-        if self.found or not taken.repeatable or not (is_bad or _is_bad(taken, numbers)):
+        if self.found or not step.forwards or not (is_bad or _is_bad(step)):
             return
-        recorder.is_deaf = True
-        try:
-            units = [spot.id for spot in recorder.spots]
-            origin = find_origin(taken.number, taken.repeatable, self._modules(), units)
-        finally:
-            recorder.is_deaf = False
+        with self._deaf():
+            units = [spot.id for spot in self._spots]
+            origin = find_origin(step.number, step.forwards, self._modules(), units)
         self.found.append(origin)
 
     def _modules(self) -> dict[str, nn.Module]:
         found: dict[str, nn.Module] = {}
-        for spot in self._recorder.spots:
+        for spot in self._spots:
             if not spot.path and spot.module is not None:
                 for path, module in named_modules(spot.module):
                     found.setdefault(f"{spot.node}/{path}" if path else spot.node, module)
         return found
 
 
-def _is_bad(taken: Taken, numbers: Numbers) -> bool:
-    if numbers.found_inf is not None and numbers.found_inf.values[0] > 0:
+def _is_bad(step: StepTrace) -> bool:
+    found_inf = step.norms.found_inf
+    if found_inf is not None and found_inf.values[0] > 0:
         return False  # a gradient scaler leaves this step out
-    losses = [row.values[0] for row in taken.loss]
-    gradients = [norm for _, row in numbers.left for norm in row.values]
-    return not all(map(math.isfinite, [*losses, *gradients]))
+    losses = [row.values[0] for row in step.loss]
+    return not (all(map(math.isfinite, losses)) and step.norms.are_fine)

@@ -6,7 +6,7 @@ of what goes into the network at its end; the gradient of what the loss is made 
 
 from collections.abc import Sequence
 
-from soma.audit._step._passes import Pass, Reading
+from soma.audit._step._trace import Pass, Reading
 
 _MOST_NODES = 50_000
 
@@ -17,29 +17,29 @@ class InnerLoss:
     def __init__(self) -> None:
         self._kept: dict[tuple[int, ...], frozenset[int]] = {}
 
-    def look_behind(self, at_pass: Pass) -> list[Reading]:
+    def look_behind(self, this_pass: Pass) -> list[Reading]:
         """Put what they are made of in their place, and return the numbers that were passed.
 
         An output that another one is made from, as the states of an encoder, is none of its own.
         Where nothing is known of what a number is made of, it stays.
         """
-        numbers = [one for one in at_pass.outputs if one.is_number and one.node is not None]
+        numbers = [one for one in this_pass.outputs if one.is_number and one.node is not None]
         if not numbers:
             return []
-        called = (one for calls in at_pass.calls.values() for call in calls for one in call.parts)
+        called = (one for calls in this_pass.calls.values() for call in calls for one in call.parts)
         known = [reading for _, reading in called if reading.node is not None]
         found, passed = _made_of(numbers, known)
-        others = [one for one in at_pass.outputs if not one.is_number]
+        others = [one for one in this_pass.outputs if not one.is_number]
         candidates = list(dict.fromkeys([*others, *found]))
         if candidates:
-            at_pass.outputs = self._last(at_pass, candidates)
+            this_pass.outputs = self._last(this_pass, candidates)
         return passed
 
-    def _last(self, at_pass: Pass, candidates: list[Reading]) -> list[Reading]:
+    def _last(self, this_pass: Pass, candidates: list[Reading]) -> list[Reading]:
         """Return those that no other one is made from."""
         if len(candidates) == 1:
             return candidates
-        key = (*(at for at, calls in at_pass.calls.items() for _ in calls), -len(candidates))
+        key = (*(at for at, calls in this_pass.calls.items() for _ in calls), -len(candidates))
         kept = self._kept.get(key)
         if kept is None:
             if len(self._kept) > 100:

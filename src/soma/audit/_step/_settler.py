@@ -1,57 +1,33 @@
-"""`Settler`: makes plain numbers of a step that has ended, when all of them have arrived.
+"""`Settler`: puts the numbers of steps that have ended into `Measurements`, once all are at hand.
 
-`_pooled.py` does the arithmetic for one unit; here they are put into `Measurements`.
+`_pooled.py` and `_parameters/_metrics.py` do the arithmetic for one unit, and name the metrics.
 """
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from itertools import combinations
 
-import torch
-from torch import Tensor
-
-from soma.audit._measure._boards import Boards, Row
-from soma.audit._measure._channels import ChannelOutput, channel_rows, pooled
-from soma.audit._measure._similarity import Pool, debiased_cka
+from soma.audit._measure._boards import Boards
+from soma.audit._measure._similarity import Pool
 from soma.audit._measure._spectrum import Spectrum
-from soma.audit._parameters._weights import Numbers, Weights
+from soma.audit._parameters._metrics import StepMetrics
+from soma.audit._parameters._weights import Weights
 from soma.audit._spots import Spot
-from soma.audit._step._passes import Call, Taken
-from soma.audit._step._pooled import (
-    StepWeights,
-    activation_metrics,
-    gradient_metrics,
-    input_rms,
-    root,
+from soma.audit._step._ended import (
+    ChannelRow,
+    EndedStep,
+    calls_of,
+    gradients_of,
+    rows_of_channels,
+    rows_of_groups,
 )
-from soma.health._numbers import ChannelSnapshot, Measurements, Series, Step, UnitId
+from soma.audit._step._pooled import activation_metrics, gradient_metrics, input_rms, root
+from soma.audit._step._trace import Call, StepTrace
+from soma.health import ChannelSnapshot, Measurements, Series, Step, UnitId
 
 # As attention uses its last layer's, and as a module does that was compiled with its hooks on.
 USED = "its weights are used, and it is not called"
 
 _MANY = 16  # steps that may wait to be filled in
-
-
-@dataclass(slots=True)
-class _Channels:
-    """Numbers by channel, on their way."""
-
-    row: Row
-    count: int
-    samples: int
-
-
-@dataclass(slots=True)
-class _Ended:
-    """A step that has ended, with numbers that may still be on their way."""
-
-    taken: Taken
-    numbers: Numbers
-    skipped: bool
-    trainable: list[bool]  # by parameter, as the step ended
-    channels: dict[int, _Channels]
-    similarity: dict[int, tuple[list[tuple[str, str]], Row]]
 
 
 class Settler:
@@ -71,18 +47,18 @@ class Settler:
         self._spots = spots
         self._weights = weights
         self._boards = boards
-        self._waiting: list[_Ended] = []
+        self._waiting: list[EndedStep] = []
 
-    def take(self, taken: Taken, numbers: Numbers, *, skipped: bool) -> None:
-        """Take a step that has ended."""
-        channels = self._channels(taken)
+    def take(self, step: StepTrace, *, skipped: bool) -> None:
+        """Take a step that has ended; what its channels say goes on its way to Python."""
+        channels = rows_of_channels(step, self._boards)
         similarity = {}
         if channels:
             for at, pool in self._pools.items():
                 if (rows := pool.rows()) is not None and len(rows) > 3:
-                    similarity[at] = self._similarity(at, rows)
+                    similarity[at] = rows_of_groups(self._spots[at], rows, self._boards)
         trainable = [weight.parameter.requires_grad for weight in self._weights.all]
-        self._waiting.append(_Ended(taken, numbers, skipped, trainable, channels, similarity))
+        self._waiting.append(EndedStep(step, skipped, trainable, channels, similarity))
 
     @property
     def has_many(self) -> bool:
@@ -117,100 +93,70 @@ class Settler:
         self._measurements.units.update((spot.id, spot.described()) for spot in self._spots)
         self.described()
 
-    def _channels(self, taken: Taken) -> dict[int, _Channels]:
-        """Return the numbers by channel of all spots."""
-        outputs: dict[int, ChannelOutput] = {}
-        gradients: dict[int, list[Tensor]] = {}
-        for at, calls in _calls(taken).items():
-            readings = [call.parts[0][1] for call in calls if call.parts]
-            seen = [one.channels for one in readings if one.channels is not None]
-            if seen and len({one.channels for one in seen}) == 1:
-                outputs[at] = pooled(seen)
-                gradients[at] = [
-                    gradient
-                    for one in readings
-                    for task, gradient in one.channel_gradients
-                    if one.channels is not None and taken.is_real(task)
-                ]
-        found = {}
-        rows = channel_rows(list(outputs.values())) if outputs else ((), ())
-        for (at, output), largest, deviation in zip(outputs.items(), *rows, strict=True):
-            came = gradients[at]
-            parts = [largest, deviation]
-            if came:
-                parts.append(came[0] if len(came) == 1 else torch.stack(came).sum(0))
-            row = self._boards.put(torch.cat(parts))
-            found[at] = _Channels(row, output.channels, output.samples)
-        return found
-
-    def _similarity(self, at: int, rows: torch.Tensor) -> tuple[list[tuple[str, str]], Row]:
-        groups = self._spots[at].groups
-        most = rows.shape[1]
-        for name, members in groups.items():
-            if members and max(members) >= most:
-                raise IndexError(
-                    f"group `{name}` of `{self._spots[at].id}` names channel {max(members)}; "
-                    f"its output has {most}"
-                )
-        pairs = list(combinations(groups, 2))
-        found = [debiased_cka(rows[:, groups[a]], rows[:, groups[b]]) for a, b in pairs]
-        return pairs, self._boards.put_all(found)
-
-    def _fill(self, ended: _Ended) -> None:
-        taken, numbers, step = ended.taken, ended.numbers, ended.taken.number
-        scale = 1.0 if numbers.scale is None else numbers.scale.values[0]
-        weights = StepWeights(self._weights, ended.trainable, taken.arrived, numbers, scale)
-        for at, calls in _calls(taken).items():
-            self._fill_calls(self._spots[at], calls, taken, scale)
+    def _fill(self, ended: EndedStep) -> None:
+        step = ended.step
+        scale = 1.0 if step.norms.scale is None else step.norms.scale.values[0]
+        parameters = StepMetrics(
+            self._weights.all, ended.trainable, step.arrived, step.norms, scale
+        )
+        parameters.remember()
+        calls = calls_of(step)
+        for at, mine in calls.items():
+            self._fill_calls(self._spots[at], mine, step, scale)
         for at, spot in enumerate(self._spots):
-            if (
-                spot.order < 0
-                and spot.unobserved is None
-                and spot.weights_of is None
-                and taken.arrived.intersection(spot.weights)
-            ):
-                spot.weights_of = self._caller(spot)
-                spot.unobserved = USED if spot.weights_of is None else None
-            metrics = weights.metrics(spot.weights, whole=taken.whole)
-            if at in taken.calls:
-                metrics["calls"] = float(taken.calls[at])
-            elif at in taken.dark:
-                metrics["calls_unrecorded"] = float(taken.dark[at])
-                metrics["optimized"] = float(not taken.held.isdisjoint(spot.weights))
-            self._put(spot.id, step, metrics)
+            self._fill_parameters(at, spot, step, parameters)
         for at, channels in ended.channels.items():
-            self._fill_channels(self._spots[at], channels, _calls(taken)[at], step, scale)
+            self._fill_channels(self._spots[at], channels, calls[at], step.number, scale)
         for at, (pairs, row) in ended.similarity.items():
             by_pair = self._measurements.similarity.setdefault(self._spots[at].id, {})
             for pair, value in zip(pairs, row.values, strict=True):
                 if math.isfinite(value):
-                    _append(by_pair.setdefault(pair, Series()), step, value)
-        for at, one in taken.spectra.items():
-            self._fill_spectrum(self._spots[at].id, one, step)
-        self._measurements.steps.append(self._step(ended, weights, scale))
+                    _append(by_pair.setdefault(pair, Series()), step.number, value)
+        for at, one in step.spectra.items():
+            self._fill_spectrum(self._spots[at].id, one, step.number)
+        self._measurements.steps.append(self._step(ended, parameters, scale))
 
-    def _fill_calls(self, spot: Spot, calls: list[Call], taken: Taken, scale: float) -> None:
-        rows = [one.activation for call in calls for _, one in call.parts if one.activation]
+    def _fill_parameters(
+        self, at: int, spot: Spot, step: StepTrace, parameters: StepMetrics
+    ) -> None:
+        """Put in the numbers of a spot's parameters, and how often it was called."""
+        if (
+            spot.order < 0
+            and spot.unobserved is None
+            and spot.weights_of is None
+            and step.arrived.intersection(spot.weights)
+        ):
+            spot.weights_of = self._caller(spot)
+            spot.unobserved = USED if spot.weights_of is None else None
+        metrics = parameters.metrics(spot.weights, whole=step.whole)
+        if at in step.calls:
+            metrics["calls"] = float(step.calls[at])
+        elif at in step.calls_without_grad:
+            metrics["calls_unrecorded"] = float(step.calls_without_grad[at])
+            metrics["optimized"] = float(not step.held.isdisjoint(spot.weights))
+        self._put(spot.id, step.number, metrics)
+
+    def _fill_calls(self, spot: Spot, calls: list[Call], step: StepTrace, scale: float) -> None:
+        """Put in the numbers of a spot's outputs and of the gradients that came to them."""
         parts = [one for call in calls for _, one in call.parts]
+        rows = [one.activation for one in parts if one.activation]
         tensors = [one for one in parts if not one.is_number]  # beside them, a loss tells nothing
-        gradients = [
-            row for one in tensors or parts for task, row in one.gradients if taken.is_real(task)
-        ]
+        gradients = gradients_of(tensors or parts, step)
         metrics = activation_metrics(rows) | gradient_metrics(gradients, scale)
-        self._put(spot.id, taken.number, metrics)
+        self._put(spot.id, step.number, metrics)
         if any(len(call.parts) > 1 for call in calls):
-            self._fill_parts(spot, calls, taken, scale)
+            self._fill_parts(spot, calls, step, scale)
 
-    def _fill_parts(self, spot: Spot, calls: list[Call], taken: Taken, scale: float) -> None:
+    def _fill_parts(self, spot: Spot, calls: list[Call], step: StepTrace, scale: float) -> None:
         """Each tensor of a container has series of its own, beside the unit's that pool them."""
         for suffix in dict.fromkeys(suffix for call in calls for suffix, _ in call.parts):
             parts = [one for call in calls for name, one in call.parts if name == suffix]
-            gradients = [row for one in parts for task, row in one.gradients if taken.is_real(task)]
             metrics = activation_metrics([one.activation for one in parts if one.activation])
-            self._put(spot.id + suffix, taken.number, metrics | gradient_metrics(gradients, scale))
+            metrics |= gradient_metrics(gradients_of(parts, step), scale)
+            self._put(spot.id + suffix, step.number, metrics)
 
     def _fill_channels(
-        self, spot: Spot, channels: _Channels, calls: list[Call], step: int, scale: float
+        self, spot: Spot, channels: ChannelRow, calls: list[Call], step: int, scale: float
     ) -> None:
         values, count = channels.row.values, channels.count
         self._measurements.channels.setdefault(spot.id, []).append(
@@ -234,25 +180,25 @@ class Settler:
         ]
         self._measurements.correlation_channels[unit] = list(found.channels)
 
-    def _step(self, ended: _Ended, weights: StepWeights, scale: float) -> Step:
-        taken, numbers = ended.taken, ended.numbers
-        outputs = [one for at_pass in taken.passes for one in at_pass.outputs]
-        outputs = list(dict.fromkeys(outputs))
-        gradients = [row for one in outputs for task, row in one.gradients if taken.is_real(task)]
+    def _step(self, ended: EndedStep, parameters: StepMetrics, scale: float) -> Step:
+        step = ended.step
+        outputs = list(dict.fromkeys(one for each in step.passes for one in each.outputs))
+        gradients = gradient_metrics(gradients_of(outputs, step), scale)
         activations = [one.activation for one in outputs if one.activation]
-        found_inf = numbers.found_inf is not None and numbers.found_inf.values[0] > 0
-        left, at_step = taken.elsewhere or (0.0, 0.0)
-        grad_norm = root((weights.total(weights.left), left))
+        found_inf = step.norms.found_inf
+        after_backward, at_step = step.elsewhere or (0.0, 0.0)
+        grad_norm = root((parameters.total(parameters.after_backward), after_backward))
         return Step(
-            step=taken.number,
-            whole=taken.whole,
-            skipped=found_inf or (ended.skipped and not math.isfinite(grad_norm)),
-            loss=sum(row.values[0] for row in taken.loss) / scale if taken.loss else None,
+            step=step.number,
+            whole=step.whole,
+            skipped=(found_inf is not None and found_inf.values[0] > 0)
+            or (ended.skipped and not math.isfinite(grad_norm)),
+            loss=sum(row.values[0] for row in step.loss) / scale if step.loss else None,
             grad_norm=grad_norm,
-            grad_norm_at_step=root((weights.total(weights.at_step), at_step)),
-            output_grad_norm=gradient_metrics(gradients, scale).get("out_grad_norm", math.nan),
+            grad_norm_at_step=root((parameters.total(parameters.at_step), at_step)),
+            output_grad_norm=gradients.get("out_grad_norm", math.nan),
             output_norm=root(row.values[6] for row in activations) if activations else math.nan,
-            stale=bool(numbers.stale),
+            stale=bool(step.norms.stale),
         )
 
     def _caller(self, spot: Spot) -> UnitId | None:
@@ -288,14 +234,3 @@ def _unscaled(values: Sequence[float], scale: float) -> list[float]:
 def _append(series: Series, step: int, value: float) -> None:
     series.steps.append(step)
     series.values.append(value)
-
-
-def _calls(taken: Taken) -> dict[int, list[Call]]:
-    """Return the calls of each spot over all passes of a step."""
-    if len(taken.passes) == 1:
-        return taken.passes[0].calls
-    found: dict[int, list[Call]] = {}
-    for at_pass in taken.passes:
-        for at, calls in at_pass.calls.items():
-            found.setdefault(at, []).extend(calls)
-    return found

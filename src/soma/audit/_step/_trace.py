@@ -1,7 +1,8 @@
-"""What is remembered of a step until it ends: readings of tensors, calls, passes. No tensors.
+"""`StepTrace`: what is remembered of a step until its numbers are settled.
 
-A pass is a forward and the backward that belongs to it; gradient accumulation has several in
-a step.
+It holds a `Pass` for each forward with its backward (gradient accumulation has several in a
+step), a `Call` for each call of a spot in it, and a `Reading` for each tensor that was returned.
+None of them keeps a tensor of the user's alive.
 """
 
 from typing import Any
@@ -12,7 +13,8 @@ from torch import Tensor
 from soma.audit._measure._boards import Row
 from soma.audit._measure._channels import ChannelOutput
 from soma.audit._measure._spectrum import Spectrum
-from soma.audit._origin._kept_forward import Repeatable
+from soma.audit._origin._kept_forward import KeptForward
+from soma.audit._parameters._weight import ParameterNorms
 
 
 class Reading:
@@ -37,9 +39,9 @@ class Reading:
         self.node: object = tensor.grad_fn  # until the backward begins
         self.is_number = tensor.dim() == 0  # as a loss is
         self.activation: Row | None = None
-        self.gradients: list[tuple[int, Row]] = []  # with the number of the backward
-        # The calls, with the tensor's suffix, that keep its gradient to be run again.
-        self.kept_for: tuple[tuple[Repeatable, str], ...] = ()
+        self.gradients: list[tuple[int, Row]] = []  # each with the id of its backward
+        # The forwards, each with the tensor's suffix, that keep its gradient to be run again.
+        self.kept_for: tuple[tuple[KeptForward, str], ...] = ()
         self.axis: int | None = None
         self.channels: ChannelOutput | None = None
         self.channel_gradients: list[tuple[int, Tensor]] = []
@@ -70,7 +72,7 @@ class Pass:
     )
 
     def __init__(self) -> None:
-        self.calls: dict[int, list[Call]] = {}
+        self.calls: dict[int, list[Call]] = {}  # by spot
         self.readings: dict[int, Reading] = {}  # by the tensor's id, while it lives
         self.inputs: dict[int, Row] = {}  # by activation, what it was given last
         self.open_rows: dict[int, Tensor] = {}  # by softmax, rows that can move; until it returns
@@ -86,8 +88,8 @@ class Pass:
             return None
         return found
 
-    def forget(self) -> None:
-        """Let go of all that belongs to the graph of this pass."""
+    def forget_graph(self) -> None:
+        """Let go of all that belongs to autograd's graph of this pass."""
         for reading in self.readings.values():
             reading.node = None
         for root in self.roots:
@@ -98,7 +100,7 @@ class Pass:
 
     def end(self) -> None:
         """Let go of all but numbers, and take the hooks off tensors that go on living."""
-        self.forget()
+        self.forget_graph()
         for _, parts in self.roots:
             for reading in parts:
                 reading.kept_for = ()
@@ -107,56 +109,58 @@ class Pass:
         self.handles.clear()
 
 
-class Taken:
-    """All that is remembered of one step."""
+class StepTrace:
+    """All that is remembered of one step. A backward goes by the id that torch gives it."""
 
     __slots__ = (
         "arrived",
+        "backwards",
         "began",
         "calls",
-        "dark",
+        "calls_without_grad",
         "elsewhere",
+        "forwards",
+        "has_stepped",
         "held",
         "loss",
+        "norms",
         "number",
-        "parents",
+        "optimizers",
+        "outer",
         "passes",
-        "real",
-        "repeatable",
+        "reached",
         "spectra",
-        "stepped",
-        "steppers",
-        "tasks",
         "whole",
     )
 
     def __init__(self, number: int, *, whole: bool, began: float) -> None:
         self.number = number
-        self.whole = whole
+        self.whole = whole  # every measure is taken
         self.began = began
-        self.spectra: dict[int, Spectrum] = {}  # by spot
         self.passes: list[Pass] = []
+        self.forwards: list[KeptForward] = []  # to run them again
+        self.calls: dict[int, int] = {}  # of each spot, also where the step is not whole
+        self.calls_without_grad: dict[int, int] = {}  # of each spot
+        self.spectra: dict[int, Spectrum] = {}  # by spot
         self.loss: list[Row] = []
-        self.tasks: set[int] = set()  # the backwards of which a hook has heard
-        self.real: set[int] = set()  # of them, those that reached a parameter
+        self.backwards: set[int] = set()  # those of which a hook has heard
+        self.reached: set[int] = set()  # of them, those that reached a parameter
+        self.outer: dict[int, int] = {}  # of a backward inside another one, that one
+        self.arrived: set[int] = set()  # parameters with a new gradient
+        self.norms = ParameterNorms()
+        self.has_stepped = False  # an optimizer has
+        self.optimizers: set[int] = set()  # ids of those that have begun their step
+        self.held: set[int] = set()  # the parameters that those hold
         # Norms of gradients in other processes: as backward left them, and at the step.
         self.elsewhere: tuple[float, float] | None = None
-        self.parents: dict[int, int] = {}  # of a backward inside another one
-        self.arrived: set[int] = set()  # parameters with a new gradient
-        self.calls: dict[int, int] = {}  # of each spot, also where the step is not whole
-        self.dark: dict[int, int] = {}  # calls of each spot with gradients off
-        self.repeatable: list[Repeatable] = []  # the forwards, to run them again
-        self.stepped = False  # an optimizer has stepped
-        self.steppers: set[int] = set()  # ids of the optimizers that have
-        self.held: set[int] = set()  # the parameters that those optimizers hold
 
-    def is_real(self, task: int) -> bool:
+    def reached_parameters(self, backward: int) -> bool:
         """Whether a backward, or one around or inside it, brought gradients to parameters."""
-        if task in self.real:
+        if backward in self.reached:
             return True
-        above = self.parents.get(task)
-        below = any(parent == task and one in self.real for one, parent in self.parents.items())
-        return below or (above is not None and above in self.real)
+        around = self.outer.get(backward)
+        inside = any(outer == backward and one in self.reached for one, outer in self.outer.items())
+        return inside or (around is not None and around in self.reached)
 
 
 def version_of(tensor: Tensor) -> int:
