@@ -6,7 +6,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from soma.audit._measure._measures import PIECE
+from soma.audit._measure._row_norms import PIECE
 from soma.audit._measure._sample import sampled
 
 # By the class's own name, so that look-alikes and quantised twins are known too.

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from soma.audit._measure._measures import LARGE, PIECE, SMALL, Sums
+from soma.audit._measure._layout import Sums
+from soma.audit._measure._row_norms import LARGE, PIECE, SMALL
 
 Scratch = Callable[[Tensor], Tensor]  # memory for as many elements
 

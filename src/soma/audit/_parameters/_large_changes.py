@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from soma.audit._measure._measures import LARGE, SMALL, Measures
+from soma.audit._measure._row_norms import LARGE, SMALL, RowNorms
 from soma.audit._measure._tensors import flat
 
 LEAST = 1 << 16  # elements of a parameter that a sample may speak for
@@ -67,8 +67,8 @@ class LargeParameter:
 class LargeChanges:
     """All large parameters."""
 
-    def __init__(self, measures: Measures) -> None:
-        self._measures = measures
+    def __init__(self, rows: RowNorms) -> None:
+        self._rows = rows
         self._all: dict[int, LargeParameter] = {}
         self._rooms: dict[tuple[int, torch.dtype], list[Tensor]] = {}  # memory free for values
 
@@ -76,63 +76,63 @@ class LargeChanges:
         """Keep what parameters are before the step, by their numbers; return their norms."""
         sampled: list[LargeParameter] = []
         for index, parameter in parameters.items():
-            move = self._all.get(index)
-            if move is None:
-                move = self._all[index] = LargeParameter(index)
-            move.steps += 1
-            move.was_compared = False
-            if move.before is None and move.proofs >= _PROOFS and move.steps % _EVERY:
-                move.see(parameter)
-                sampled.append(move)
+            large = self._all.get(index)
+            if large is None:
+                large = self._all[index] = LargeParameter(index)
+            large.steps += 1
+            large.was_compared = False
+            if large.before is None and large.proofs >= _PROOFS and large.steps % _EVERY:
+                large.see(parameter)
+                sampled.append(large)
             else:
-                self._keep(move, flat(parameter.detach()))
+                self._keep_whole(large, flat(parameter.detach()))
         if sampled:
-            samples = [move.sample for move in sampled]
-            torch._foreach_copy_(samples, [move.view for move in sampled])
-            for move, norm in zip(sampled, _norms(samples), strict=True):
-                move.norm = norm * move.times_norm if norm else 0.0
+            samples = [large.sample for large in sampled]
+            torch._foreach_copy_(samples, [large.view for large in sampled])
+            for large, norm in zip(sampled, _norms(samples), strict=True):
+                large.norm = norm * large.times_norm if norm else 0.0
             for index, parameter in parameters.items():
-                move = self._all[index]
-                if move.before is None and not move.norm:
-                    move.proofs = 0
-                    self._keep(move, flat(parameter.detach()))
+                large = self._all[index]
+                if large.before is None and not large.norm:
+                    large.proofs = 0
+                    self._keep_whole(large, flat(parameter.detach()))
         return [self._all[index].norm for index in parameters]
 
-    def _keep(self, move: LargeParameter, value: Tensor) -> None:
+    def _keep_whole(self, large: LargeParameter, value: Tensor) -> None:
         """Keep all values, given as a row."""
-        move.was_compared = move.before is not None and move.before.shape == value.shape
-        if move.was_compared and not move.was_away:
-            assert move.before is not None
-            move.was_away = not torch.equal(move.before, value)
-        if move.before is None or move.before.shape != value.shape:
+        large.was_compared = large.before is not None and large.before.shape == value.shape
+        if large.was_compared and not large.was_away:
+            assert large.before is not None
+            large.was_away = not torch.equal(large.before, value)
+        if large.before is None or large.before.shape != value.shape:
             free = self._rooms.get((value.numel(), value.dtype))
-            move.before = free.pop() if free else torch.empty_like(value)
-        move.norm = self._measures.copy(value, move.before)
+            large.before = free.pop() if free else torch.empty_like(value)
+        large.norm = self._rows.copy(value, large.before)
 
     def change(self, parameters: Mapping[int, Tensor]) -> list[float]:
         """Return norms of what the step has changed in parameters, or their like."""
         sampled = [one for index in parameters if (one := self._all[index]).before is None]
         changes: dict[int, float] = {}
         if sampled:
-            samples = [move.sample for move in sampled]
-            torch._foreach_sub_(samples, [move.view for move in sampled])
-            for move, found in zip(sampled, _norms(samples), strict=True):
+            samples = [large.sample for large in sampled]
+            torch._foreach_sub_(samples, [large.view for large in sampled])
+            for large, found in zip(sampled, _norms(samples), strict=True):
                 if not found:
-                    move.proofs = 0  # has it stopped, or only where the sample lies?
-                changes[id(move)] = math.nan if found is None else found * move.times_change
+                    large.proofs = 0  # has it stopped, or only where the sample lies?
+                changes[id(large)] = math.nan if found is None else found * large.times_change
         for index, parameter in parameters.items():
-            move = self._all[index]
-            if move.before is not None:
-                changes[id(move)] = self._change(move, flat(parameter.detach()))
+            large = self._all[index]
+            if large.before is not None:
+                changes[id(large)] = self._whole_change(large, flat(parameter.detach()))
         return [changes[id(self._all[index])] for index in parameters]
 
-    def _change(self, move: LargeParameter, value: Tensor) -> float:
-        assert move.before is not None
-        norm, _ = self._measures.change(move.before, value)
-        self._compare(move, _sample(value), norm)
-        if move.was_away:  # else it is kept, to see where the next step starts
-            self._rooms.setdefault((value.numel(), value.dtype), []).append(move.before)
-            move.before = None
+    def _whole_change(self, large: LargeParameter, value: Tensor) -> float:
+        assert large.before is not None
+        norm, _ = self._rows.change(large.before, value)
+        self._compare(large, _sample(value), norm)
+        if large.was_away:  # else it is kept, to see where the next step starts
+            self._rooms.setdefault((value.numel(), value.dtype), []).append(large.before)
+            large.before = None
         return norm
 
     def was_away(self, index: int) -> bool:
@@ -146,20 +146,20 @@ class LargeChanges:
     def forget(self) -> None:
         """Free the memory; what samples are worth is still known."""
         self._rooms.clear()
-        for move in self._all.values():
-            move.forget()
+        for large in self._all.values():
+            large.forget()
 
-    def _compare(self, move: LargeParameter, view: Tensor, change: float) -> None:
+    def _compare(self, large: LargeParameter, view: Tensor, change: float) -> None:
         """See what the sample would have said."""
-        assert move.before is not None
-        old = _sample(move.before)
+        assert large.before is not None
+        old = _sample(large.before)
         norm, found = _norms([old, torch.sub(view, old)])
-        if not norm or not found or not math.isfinite(move.norm) or not math.isfinite(change):
-            move.proofs = 0
+        if not norm or not found or not math.isfinite(large.norm) or not math.isfinite(change):
+            large.proofs = 0
             return
-        move.times_norm, is_near = _again(move.times_norm, move.norm / norm)
-        move.times_change, is_too = _again(move.times_change, change / found)
-        move.proofs = move.proofs + 1 if is_near and is_too else 0
+        large.times_norm, is_near = _again(large.times_norm, large.norm / norm)
+        large.times_change, is_too = _again(large.times_change, change / found)
+        large.proofs = large.proofs + 1 if is_near and is_too else 0
 
 
 def _again(known: float, found: float) -> tuple[float, bool]:

@@ -8,10 +8,8 @@ from torch import Tensor
 
 from soma.audit._measure._boards import Row
 from soma.audit._measure._measures import Measures
+from soma.audit._measure._row_norms import LARGE, SMALL
 from soma.audit._measure._tensors import flat, is_spread, is_usual, plain
-
-# Norms that torch takes in 32 bits are exact between these; others are taken again, scaled.
-SMALL, LARGE = 1e-15, 1e15
 
 _MANY = 1 << 22  # of one whose squares are summed up exactly enough by a single product
 _FEW = 1 << 15  # elements of a tensor that is measured together with others

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from soma.audit._measure._boards import Row
-from soma.audit._measure._measures import Activation, Gradient
+from soma.audit._measure._layout import Activation, Gradient
 
 
 def root(norms: Iterable[float]) -> float:
