@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from soma.audit._step._hooks import running_backward
 from soma.audit._step._recorder import Recorder
+from soma.audit._step._torch_state import running_backward
 
 
 class JointRecorder(Recorder):

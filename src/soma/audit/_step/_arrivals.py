@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from soma.audit._parameters._weights import Weights
-from soma.audit._step._hooks import running_backward
+from soma.audit._step._torch_state import running_backward
 from soma.audit._step._trace import StepTrace
 
 _NONE = -2  # no backward has this id

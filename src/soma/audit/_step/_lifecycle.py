@@ -22,12 +22,12 @@ from soma.audit._scope import ChannelConfig
 from soma.audit._step._arrivals import Arrivals
 from soma.audit._step._budget import Budget
 from soma.audit._step._guarded import Guarded
-from soma.audit._step._hooks import running_backward
 from soma.audit._step._optimizer_steps import OpenSteps
 from soma.audit._step._outputs import Outputs
 from soma.audit._step._reader import Reader
 from soma.audit._step._replays import Replays
 from soma.audit._step._settler import Settler
+from soma.audit._step._torch_state import running_backward
 from soma.audit._step._trace import Pass, Reading, StepTrace
 
 

@@ -13,17 +13,12 @@ from torch.optim import Optimizer
 
 from soma.audit._scope import ChannelConfig
 from soma.audit._step._budget import Budget
-from soma.audit._step._hooks import (
-    BackwardEnded,
-    GradientSeen,
-    OutputGradientSeen,
-    at_backward_end,
-    running_backward,
-)
+from soma.audit._step._hooks import BackwardEnded, GradientSeen, OutputGradientSeen
 from soma.audit._step._lifecycle import StepLifecycle
 from soma.audit._step._loss import untold_loss
 from soma.audit._step._optimizer_steps import parameters_of, read_scaler
 from soma.audit._step._settler import USED
+from soma.audit._step._torch_state import at_backward_end, running_backward
 from soma.audit._step._trace import Call, Reading
 
 

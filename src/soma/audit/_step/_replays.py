@@ -17,7 +17,7 @@ from soma.audit._origin._kept_forward import Cut, KeptForward, Made
 from soma.audit._origin._search import find_origin
 from soma.audit._spots import Spot, named_modules
 from soma.audit._step._arrivals import Arrivals
-from soma.audit._step._hooks import running_backward
+from soma.audit._step._torch_state import running_backward
 from soma.audit._step._trace import Reading, StepTrace, version_of
 from soma.health import Origin
 
