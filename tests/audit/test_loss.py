@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 import soma
-from soma.audit._step._loss import untold_loss
+from soma.audit._step._loss import loss_on_stack
 from soma.audit._step._trace import StepTrace
 from tests.audit.loops import X, laws
 
@@ -111,7 +111,7 @@ def test_the_loss_is_found_from_the_engines_own_thread() -> None:
 
     def look() -> None:
         trace = StepTrace(0, whole=True, began=0.0)
-        found.extend(float(one) for one in untold_loss(trace, 1))
+        found.extend(float(one) for one in loss_on_stack(trace, 1))
 
     def hook(_: Tensor) -> None:
         thread = Thread(target=look)

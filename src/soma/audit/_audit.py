@@ -16,7 +16,7 @@ from soma.tracking import Run
 
 OnFinding = Callable[[Finding], object]
 
-_REST = 20.0  # times as long as all rules took, until they are asked again
+_REST = 20.0  # between two looks of the rules at all numbers, in times of what the last one took
 
 
 class Audit:
@@ -176,7 +176,7 @@ class Audit:
         self._next_look = ended + _REST * (ended - began)
 
     def _bring(self) -> None:
-        """Have what was measured in other processes."""
+        """Fetch what was measured in other processes."""
         self._recorder.bring()
 
     def _tell(self) -> None:

@@ -1,4 +1,4 @@
-"""`Boards`: numbers measured on a device, which cross to Python in one transfer.
+"""`Boards`: buffers on devices for numbers, which come to Python in one transfer for each.
 
 On a CPU a number is read at once, since nothing waits for it there; on any other device it
 is written into one preallocated tensor, and `read` brings all of them over together.
@@ -12,7 +12,7 @@ from torch import Tensor
 
 
 class Row:
-    """Some numbers, at hand or still on their device."""
+    """Some numbers of one tensor, at hand or still on their device."""
 
     __slots__ = ("_size", "_values")
 
@@ -31,7 +31,7 @@ class Row:
 
 
 class Board:
-    """Rows of numbers on one device, one after the other."""
+    """A buffer on one device: rows of numbers, one after the other."""
 
     def __init__(self, device: torch.device) -> None:
         # Apple's devices have no 64-bit numbers.
@@ -67,7 +67,7 @@ class Board:
 
 
 class Boards:
-    """A board for each device that is met."""
+    """A board for each device of the tensors that were measured."""
 
     def __init__(self) -> None:
         self._by_device: dict[torch.device, Board] = {}

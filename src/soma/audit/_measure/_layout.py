@@ -31,6 +31,10 @@ class Gradient(NamedTuple):
     largest: float
 
 
+NORM_OF_ACTIVATION = Activation._fields.index("norm")
+NORM_OF_GRADIENT = Gradient._fields.index("norm")
+
+
 class Sums(NamedTuple):
     """What a look at the channels of an output tells of all its elements, which are finite."""
 

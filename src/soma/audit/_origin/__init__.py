@@ -1,3 +1,7 @@
-"""Finds where the first number that is not finite was made, by running a step again."""
+"""Where the first number was made that is not finite.
 
-__all__: list[str] = []
+`_search.py` runs the forwards of a step, `_kept_forward.py`, and their backwards again, while
+`_operations.py` looks at each operation.
+"""
+
+__all__: list[str] = []  # what is in here is for the audit alone

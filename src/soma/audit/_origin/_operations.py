@@ -1,4 +1,4 @@
-"""Runs something again while every operation in it is looked at.
+"""`OperationWatch`: looks at each operation for the first result that is not finite.
 
 Operations are seen below autograd, in forward and in backward. Which module a backward's
 operation belongs to is told by the number that autograd gave to its node in the forward.
@@ -47,8 +47,8 @@ class Birth:
     given: str  # for people: the range of what went in
 
 
-class Watched(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Collects births while it is on."""
+class OperationWatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Collects births inside a `with`."""
 
     def __init__(self, modules: Mapping[str, nn.Module]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -59,7 +59,7 @@ class Watched(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._places: list[str] = []
         self._hooks = ExitStack()
 
-    def __enter__(self) -> "Watched":
+    def __enter__(self) -> "OperationWatch":
         for place, module in self._modules.items():
             if isinstance(module, torch.jit.ScriptModule):
                 continue
@@ -116,7 +116,7 @@ class Watched(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 class _Entered:
-    def __init__(self, watched: Watched, place: str) -> None:
+    def __init__(self, watched: OperationWatch, place: str) -> None:
         self._watched = watched
         self._place = place
 
@@ -125,7 +125,7 @@ class _Entered:
 
 
 class _Left:
-    def __init__(self, watched: Watched) -> None:
+    def __init__(self, watched: OperationWatch) -> None:
         self._watched = watched
 
     def __call__(self, module: nn.Module, given: object, output: object) -> None:

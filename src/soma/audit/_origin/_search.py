@@ -11,7 +11,7 @@ from torch import nn
 
 from soma.audit._measure._tensors import numeric_tensors
 from soma.audit._origin._kept_forward import Given, KeptForward
-from soma.audit._origin._operations import Birth, Value, Watched, restored, worst
+from soma.audit._origin._operations import Birth, OperationWatch, Value, restored, worst
 from soma.engine import generators_kept
 from soma.health._numbers import Origin, UnitId
 
@@ -42,9 +42,9 @@ def find_origin(
 def _found(
     step: int, calls: Sequence[KeptForward], modules: Mapping[str, nn.Module], units: list[UnitId]
 ) -> Origin:
-    backwards: list[tuple[KeptForward, Given, Watched]] = []
+    backwards: list[tuple[KeptForward, Given, OperationWatch]] = []
     for call in calls:
-        watched, given = Watched(modules), call.given()
+        watched, given = OperationWatch(modules), call.given()
         with call.as_it_was(), watched:
             call.outputs = dict(numeric_tensors(call.run(*given.args, **given.named)))
         bad = worst(call.outputs.values())
@@ -91,7 +91,7 @@ def _of_forward(
 
 
 def _of_backward(
-    call: KeptForward, given: Given, watched: Watched, modules: Mapping[str, nn.Module]
+    call: KeptForward, given: Given, watched: OperationWatch, modules: Mapping[str, nn.Module]
 ) -> list[Birth]:
     roots = [
         (call.outputs[suffix], gradient)

@@ -13,7 +13,7 @@ from soma.audit._measure._boards import Row
 from soma.audit._measure._measures import Measures
 from soma.audit._measure._tensors import is_usual
 from soma.audit._parameters._large_changes import LEAST, LargeChanges
-from soma.audit._parameters._norms import Named, Norms
+from soma.audit._parameters._norms import NormRow, Norms
 from soma.audit._parameters._weight import ParameterNorms, Weight
 
 
@@ -27,7 +27,7 @@ class Changes:
         self._before: dict[int, Tensor] = {}  # values before the optimizer's step
         self._kept: dict[int, str] = {}  # how each parameter was kept in this step
 
-    def keep(self, indices: Sequence[int], step: ParameterNorms) -> Iterator[Named]:
+    def keep(self, indices: Sequence[int], step: ParameterNorms) -> Iterator[NormRow]:
         """Keep the values of parameters; give norms of those for which they come for nothing."""
         groups = _by_kind(indices, [self._weights[index].parameter for index in indices])
         for kind, group in groups.items():

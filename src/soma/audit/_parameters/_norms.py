@@ -14,7 +14,7 @@ from soma.audit._measure._tensors import flat, is_spread, is_usual, plain
 _MANY = 1 << 22  # of one whose squares are summed up exactly enough by a single product
 _FEW = 1 << 15  # elements of a tensor that is measured together with others
 
-Named = tuple[Sequence[int], Row]  # a row of norms, and of which parameters they are
+NormRow = tuple[Sequence[int], Row]  # the indices of parameters, and a norm for each
 
 
 class Norms:
@@ -23,7 +23,7 @@ class Norms:
     def __init__(self, measures: Measures) -> None:
         self._measures = measures
 
-    def put(self, rows: list[Named], indices: Iterable[int], tensors: Iterable[Tensor]) -> None:
+    def put(self, rows: list[NormRow], indices: Iterable[int], tensors: Iterable[Tensor]) -> None:
         """Put a row of norms for each group of tensors that can be measured at once."""
         usual: tuple[list[int], list[Tensor]] = [], []
         groups: dict[object, tuple[list[int], list[Tensor]]] = {}

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from torch import nn
 
 from soma.audit._measure._boards import Row
-from soma.audit._parameters._norms import Named
+from soma.audit._parameters._norms import NormRow
 
 Mark = tuple[int, int]  # a tensor's id, and how often it was written to
 
@@ -63,11 +63,11 @@ class Weight:
 class ParameterNorms:
     """The norms of all parameters in one step, in rows that may still be on their device."""
 
-    values: list[Named] = field(default_factory=list)  # of the parameters before the step
-    after_backward: list[Named] = field(default_factory=list)  # of gradients, as it left them
-    at_step: list[Named] = field(default_factory=list)  # of gradients written to since
-    changes: list[Named] = field(default_factory=list)  # that the optimizer's step made
-    start_changes: list[Named] = field(default_factory=list)  # since the start of the step before
+    values: list[NormRow] = field(default_factory=list)  # of the parameters before the step
+    after_backward: list[NormRow] = field(default_factory=list)  # of gradients, as it left them
+    at_step: list[NormRow] = field(default_factory=list)  # of gradients written to since
+    changes: list[NormRow] = field(default_factory=list)  # that the optimizer's step made
+    start_changes: list[NormRow] = field(default_factory=list)  # since the start of the step before
     compared: set[int] = field(default_factory=set)  # parameters whose starts were compared
     stepped: set[int] = field(default_factory=set)  # parameters that an optimizer stepped
     stale: set[int] = field(default_factory=set)  # parameters with a gradient of an earlier step

@@ -17,7 +17,7 @@ from torch.nn.parameter import is_lazy
 from soma.audit._measure._measures import Measures
 from soma.audit._measure._tensors import is_spread
 from soma.audit._parameters._changes import Changes
-from soma.audit._parameters._norms import Named, Norms
+from soma.audit._parameters._norms import NormRow, Norms
 from soma.audit._parameters._weight import Mark, ParameterNorms, Weight
 
 
@@ -153,7 +153,7 @@ class Weights:
         """Free the values that were kept."""
         self._changes.forget()
 
-    def _gradients(self, rows: list[Named], indices: Iterable[int]) -> None:
+    def _gradients(self, rows: list[NormRow], indices: Iterable[int]) -> None:
         found, gradients = [], []
         for index in indices:
             weight = self.all[index]

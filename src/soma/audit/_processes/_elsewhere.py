@@ -1,7 +1,7 @@
-"""`Elsewhere`: the side at home of modules that an audit measures in other processes.
+"""`Elsewhere`: puts what is measured in other processes together with what is measured here.
 
-An `Outpost` there measures them. Here the step is counted, the loss and the network's output
-are seen, and all numbers are put together, so that a verdict sees one set of them.
+An `Outpost` there measures the modules. This process, home, trains: it counts the steps, sees the
+loss and the network's output, and holds the one set of numbers that a verdict is taken of.
 """
 
 import math
@@ -18,7 +18,7 @@ from soma.health import Measurements, Origin, Series, Step, Unit
 
 
 class Elsewhere:
-    """What one audit knows of modules in other processes."""
+    """What an audit knows of the modules that are in other processes, and takes from there."""
 
     def __init__(
         self, recorder: JointRecorder, inside: InsideByNode, channels: ChannelConfig | None
@@ -30,20 +30,20 @@ class Elsewhere:
         self._spots: dict[NodeId, Spot] = {}
         self._units: dict[NodeId, tuple[Unit, ...]] = {}
         self._lost: dict[NodeId, str] = {}
-        self._claims: list[Origin] = []  # who says that a bad number was made where
+        self._claims: list[Origin] = []  # the origins that outposts found, of which one is believed
         self._is_bad_input: bool | None = None  # of the first step with bad numbers
 
     def begin(self) -> None:
-        """Put together what is found here with what is found elsewhere."""
+        """Have the recorder wait for outposts, and put their origins and units beside its own."""
         self._recorder.is_joint = True
         self._recorder.replays.found = self._claims
         self._recorder.settler.described = self._describe
 
     def add(self, spot: Spot) -> None:
-        """Know the spot of a node that is elsewhere."""
+        """Take the spot of a node whose module is elsewhere."""
         self._spots[spot.node] = spot
 
-    # What is told from elsewhere while a step is taken
+    # What outposts tell while a step is under way
 
     def turn(self) -> tuple[int, bool, int] | None:
         """Return the step under way, whether it is measured whole, and one in how many is."""
@@ -55,7 +55,7 @@ class Elsewhere:
         return None if step is None else (step.number, step.whole, recorder.budget.every)
 
     def met(self, node: NodeId, units: Sequence[Unit]) -> None:
-        """Know what is measured of a node, itself first."""
+        """Take the units that an outpost watches of a node, itself first."""
         spot = self._spots.get(node)
         if spot is not None:
             self._units[node] = tuple(units)
@@ -63,7 +63,10 @@ class Elsewhere:
             self._describe()
 
     def heard(self, norm: float, norm_at_step: float, seconds: float) -> None:
-        """Know the norm of the gradients elsewhere, and the time that measuring took there."""
+        """Take the norm of the gradients elsewhere, and the seconds that measuring took there.
+
+        Look for the origin of a norm that is not finite.
+        """
         recorder = self._recorder
         step = recorder.step
         recorder.spent += seconds
@@ -76,10 +79,10 @@ class Elsewhere:
             self._is_bad_input = came is not None
 
     def dropped(self) -> None:
-        """Know that gradients were cleared that no optimizer has used."""
+        """End a step whose gradients were cleared, and used by no optimizer."""
         self._recorder.guarded(None, self._recorder.step_dropped)
 
-    # What was measured elsewhere
+    # What outposts have measured
 
     def take(self, measured: Measurements) -> None:
         """Put numbers that were measured elsewhere in, over those of the same steps here."""
@@ -108,7 +111,7 @@ class Elsewhere:
         self._describe()
 
     def lost(self, nodes: Sequence[NodeId], where: str) -> None:
-        """Know that the process with some nodes is gone, with what it had not told."""
+        """Mark the nodes of a process that is gone, with what it had not told."""
         measured = self._recorder.measurements
         for node in nodes:
             if node in self._spots and "grads" not in measured.series.get(node, {}):
@@ -136,7 +139,7 @@ class Elsewhere:
                 )
 
     def _choose_origin(self) -> None:
-        """Believe one claim: a process sees only its own modules, and knows no loss."""
+        """Choose one origin of all claims: an outpost sees only its own modules, and no loss."""
         measured = self._recorder.measurements
         bad = (one for one in measured.steps if not one.skipped and not _is_fine(one))
         step = next(bad, None)

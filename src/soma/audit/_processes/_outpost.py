@@ -1,7 +1,7 @@
-"""`Outpost`: an audit's part in another process, where some of its modules are.
+"""`Outpost`: the part of an audit in another process, where some of the modules are.
 
-It measures as the audit at home would, at steps that home counts, and hands its numbers over.
-`_elsewhere.py` is the side at home. How the two talk is no concern of this room.
+It measures as the audit at home would, in steps that home counts, and hands its numbers over to
+`_elsewhere.py`, which is home's side. How the two processes talk is left to the caller.
 """
 
 from collections.abc import Callable, Mapping
@@ -57,7 +57,7 @@ class Outpost:
         self._recorder.guarded(None, self._recorder.turn_to, step)
 
     def deaf(self) -> AbstractContextManager[None]:
-        """Take no notice inside."""
+        """Have the hooks do nothing inside a `with`."""
         return self._recorder.deaf()
 
     def begins(self, node: str, run: Callable[[object], object], x: object) -> None:
@@ -130,7 +130,7 @@ class Outpost:
 
 
 class _Told(Budget):
-    """A budget that is kept at home."""
+    """A budget of which home decides, and which only counts the seconds."""
 
     def __init__(self) -> None:
         super().__init__(None)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from soma.audit._step._pooled import root
+from soma.audit._step._pooled import joint_norm
 from soma.health import ChannelSnapshot, Measurements, Series, Step, UnitId
 
 _SAME = 1e-5  # norms of the same weights, or of the same averaged gradients, differ by less
@@ -60,7 +60,7 @@ def _mean(values: Sequence[float], size: int) -> float:
 
 
 def _rms(values: Sequence[float], size: int) -> float:
-    return root(values) / math.sqrt(len(values))
+    return joint_norm(values) / math.sqrt(len(values))
 
 
 def _whole(values: Sequence[float], size: int) -> float:

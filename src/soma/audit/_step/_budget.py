@@ -1,4 +1,4 @@
-"""How many steps are measured whole, so that the audit stays within its share of the time."""
+"""`Budget`: which steps are measured whole, so that an audit stays within its share of the time."""
 
 import math
 from statistics import median
@@ -10,7 +10,7 @@ _FEW = 8  # of them, too few to tell
 # Whole steps come an eighth of the way apart until they are `every` steps apart: in a short run
 # of a small network the first one after the 64 would else come after its end.
 _WIDENING = 8
-_HIDDEN = 3.0  # the most that a whole step may seem to cost over what the audit itself saw
+_HIDDEN = 3.0  # the most that a whole step is taken to cost over the time spent in the audit
 
 
 class Budget:

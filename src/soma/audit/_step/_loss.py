@@ -1,4 +1,4 @@
-"""Finds the loss that a backward has started from, where nobody tells it.
+"""Finds the loss that a backward has started from on the stack, where nobody tells it.
 
 Autograd's graph leads from the loss to the weights and not back, and a hook is given a gradient
 alone. But `torch.autograd.backward`, which `loss.backward()` calls, waits on the stack of the
@@ -19,7 +19,7 @@ _DEEPEST = 8  # frames between the engine's own call and `torch.autograd.backwar
 _CODE = torch.autograd.backward.__code__
 
 
-def untold_loss(trace: StepTrace, task: int) -> Sequence[Tensor]:
+def loss_on_stack(trace: StepTrace, task: int) -> Sequence[Tensor]:
     """Return the losses of a backward that has just reached its first weight.
 
     Each is a single number; there are none where they were told already, or are not known: where

@@ -6,7 +6,7 @@ counted: `_returned_loss.py` looks for what it is made of.
 """
 
 from soma.audit._spots import Spot
-from soma.audit._step._returned_loss import InnerLoss, upstream
+from soma.audit._step._returned_loss import ReturnedLoss, upstream
 from soma.audit._step._trace import Pass, Reading
 
 _SHAPE_ONLY = frozenset(
@@ -31,7 +31,7 @@ class Outputs:
     def __init__(self, spots: list[Spot]) -> None:
         self.are_told = False  # by a graph, rather than found
         self._spots = spots
-        self._inner = InnerLoss()
+        self._returned_loss = ReturnedLoss()
         self._used: dict[tuple[int, ...], frozenset[int]] = {}
 
     def find(self, this_pass: Pass) -> None:
@@ -40,13 +40,13 @@ class Outputs:
             return
         if not self.are_told and this_pass.roots and not this_pass.outputs:
             this_pass.outputs = self._unused(this_pass.roots)
-        numbers = self._inner.look_behind(this_pass)
+        scalars = self._returned_loss.replace_losses(this_pass)
         reached = {
             id(node)
-            for reading in (*this_pass.outputs, *numbers)
+            for reading in (*this_pass.outputs, *scalars)
             for node in _same_values(reading.node)
         }
-        roots = [[one for one in parts if one not in numbers] for _, parts in this_pass.roots]
+        roots = [[one for one in parts if one not in scalars] for _, parts in this_pass.roots]
         shared = {
             id(node)
             for parts in roots

@@ -7,8 +7,8 @@ from soma.audit._measure._boards import Row
 from soma.audit._measure._layout import Activation, Gradient
 
 
-def root(norms: Iterable[float]) -> float:
-    """Return the norm of several parts together."""
+def joint_norm(norms: Iterable[float]) -> float:
+    """Return the norm of a whole whose parts have these norms."""
     return math.hypot(*norms)
 
 
@@ -23,7 +23,7 @@ def activation_metrics(rows: Sequence[Row]) -> dict[str, float]:
     finite = count - sum(one.bad for one in found)
     total = sum(one.total for one in found)
     metrics = {
-        "act_norm": root(one.norm for one in found),
+        "act_norm": joint_norm(one.norm for one in found),
         "act_min": _extreme([one.low for one in found], -1),
         "act_max": _extreme([one.high for one in found], 1),
         "act_zero_frac": sum(one.zeros for one in found) / count,
@@ -40,8 +40,9 @@ def activation_metrics(rows: Sequence[Row]) -> dict[str, float]:
                 if mine:
                     spread += mine * (one.total / mine - mean) ** 2
         metrics["act_std"] = math.sqrt(spread / finite)
-    for name, at in (("batch_variance_ratio", 10), ("saturated_frac", 11)):
-        known = [(one[at], one.size) for one in found if not math.isnan(one[at])]
+    for name, field in (("batch_variance_ratio", "varies"), ("saturated_frac", "flat")):
+        values = [(getattr(one, field), one.size) for one in found]
+        known = [(value, n) for value, n in values if not math.isnan(value)]
         if known:
             metrics[name] = sum(value * n for value, n in known) / sum(n for _, n in known)
     return metrics
@@ -92,7 +93,7 @@ def gradient_metrics(rows: Sequence[Row], scale: float) -> dict[str, float]:
     if not parts:
         return {}
     return {
-        "out_grad_norm": root(one.norm for one in parts) / scale,
+        "out_grad_norm": joint_norm(one.norm for one in parts) / scale,
         "out_grad_max": _extreme([one.largest for one in parts], 1) / scale,
         "out_grad_bad_frac": sum(one.bad for one in parts) / sum(one.size for one in parts),
     }
@@ -104,7 +105,7 @@ def input_rms(rows: Sequence[Row]) -> float | None:
     if not found:
         return None
     count = sum(one.size - one.bad for one in found)
-    return root(one.norm for one in found) / math.sqrt(count)
+    return joint_norm(one.norm for one in found) / math.sqrt(count)
 
 
 def _extreme(values: list[float], sign: int) -> float:

@@ -15,7 +15,7 @@ from soma.audit._scope import ChannelConfig
 from soma.audit._step._budget import Budget
 from soma.audit._step._hooks import BackwardEnded, GradientSeen, OutputGradientSeen
 from soma.audit._step._lifecycle import StepLifecycle
-from soma.audit._step._loss import untold_loss
+from soma.audit._step._loss import loss_on_stack
 from soma.audit._step._optimizer_steps import parameters_of, read_scaler
 from soma.audit._step._settler import USED
 from soma.audit._step._torch_state import at_backward_end, running_backward
@@ -142,7 +142,7 @@ class Recorder(StepLifecycle):
         if not step.arrived and not self.has_optimizers:
             self.find_optimizers()
         step.arrived.add(index)
-        self.given_loss(untold_loss(step, backward))
+        self.given_loss(loss_on_stack(step, backward))
         step.reached.add(backward)
         if step.passes:
             step.passes[-1].has_backward = True

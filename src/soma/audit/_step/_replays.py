@@ -12,6 +12,7 @@ from weakref import ref
 from torch import Tensor, nn
 
 from soma.audit._measure._boards import Row
+from soma.audit._measure._layout import NORM_OF_GRADIENT
 from soma.audit._measure._tensors import numeric_tensors
 from soma.audit._origin._kept_forward import Cut, KeptForward, Made
 from soma.audit._origin._search import find_origin
@@ -145,7 +146,7 @@ class Replays:
             return
         self._arrivals.read()
         # A sum is the fastest look at all numbers.
-        size = float(gradient.sum()) if row is None else row.values[2]
+        size = float(gradient.sum()) if row is None else row.values[NORM_OF_GRADIENT]
         if self._arrivals.are_fine and math.isfinite(size):
             for held in self._held:
                 if call.ended < held.began:

@@ -1,7 +1,7 @@
-"""A network may return its loss: finds the outputs that such a loss is made of.
+"""Finds the outputs that a loss is made of, where the network returns its loss itself.
 
-The gradient of a loss with respect to itself is 1, whatever the network does. So it tells nothing
-of what goes into the network at its end; the gradient of what the loss is made of does.
+The gradient of a loss with respect to itself is 1, whatever the network does, so it is no measure
+for the gradients inside; the gradient of what the loss is made of is.
 """
 
 from collections.abc import Sequence
@@ -11,25 +11,25 @@ from soma.audit._step._trace import Pass, Reading
 _MOST_NODES = 50_000
 
 
-class InnerLoss:
-    """Looks behind the numbers among a network's outputs."""
+class ReturnedLoss:
+    """Puts the outputs that a returned loss is made of in the place of the loss."""
 
     def __init__(self) -> None:
         self._kept: dict[tuple[int, ...], frozenset[int]] = {}
 
-    def look_behind(self, this_pass: Pass) -> list[Reading]:
-        """Put what they are made of in their place, and return the numbers that were passed.
+    def replace_losses(self, this_pass: Pass) -> list[Reading]:
+        """Put tensors in the place of the scalars made of them; return the scalars on the way.
 
-        An output that another one is made from, as the states of an encoder, is none of its own.
-        Where nothing is known of what a number is made of, it stays.
+        An output that another one is made from, as the states of an encoder, is left out too.
+        Where nothing is known of what a scalar is made of, it stays.
         """
-        numbers = [one for one in this_pass.outputs if one.is_number and one.node is not None]
-        if not numbers:
+        scalars = [one for one in this_pass.outputs if one.is_scalar and one.node is not None]
+        if not scalars:
             return []
         called = (one for calls in this_pass.calls.values() for call in calls for one in call.parts)
         known = [reading for _, reading in called if reading.node is not None]
-        found, passed = _made_of(numbers, known)
-        others = [one for one in this_pass.outputs if not one.is_number]
+        found, passed = _made_of(scalars, known)
+        others = [one for one in this_pass.outputs if not one.is_scalar]
         candidates = list(dict.fromkeys([*others, *found]))
         if candidates:
             this_pass.outputs = self._last(this_pass, candidates)
@@ -54,21 +54,21 @@ class InnerLoss:
 
 
 def _made_of(
-    numbers: Sequence[Reading], known: Sequence[Reading]
+    scalars: Sequence[Reading], known: Sequence[Reading]
 ) -> tuple[list[Reading], list[Reading]]:
-    """Return the nearest readings that numbers are made of, and the numbers on the way there."""
+    """Return the nearest readings that scalars are made of, and the scalars on the way there."""
     at: dict[int, list[Reading]] = {}
     for one in known:
         at.setdefault(id(one.node), []).append(one)
     found: dict[Reading, None] = {}
-    passed = dict.fromkeys(numbers)
-    waiting = [one.node for one in numbers]
+    passed = dict.fromkeys(scalars)
+    waiting = [one.node for one in scalars]
     seen: dict[int, object] = {id(one): one for one in waiting}  # alive, so that ids stay theirs
     while waiting and len(seen) < _MOST_NODES:
         node = waiting.pop()
         here = at.get(id(node), [])
-        passed.update(dict.fromkeys(one for one in here if one.is_number))
-        if tensors := [one for one in here if not one.is_number]:
+        passed.update(dict.fromkeys(one for one in here if one.is_scalar))
+        if tensors := [one for one in here if not one.is_scalar]:
             found.update(dict.fromkeys(tensors))
             continue
         for above, _ in node.next_functions:  # type: ignore[attr-defined]

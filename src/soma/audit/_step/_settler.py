@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from soma.audit._measure._boards import Boards
+from soma.audit._measure._layout import NORM_OF_ACTIVATION
 from soma.audit._measure._similarity import Pool
 from soma.audit._measure._spectrum import Spectrum
 from soma.audit._parameters._metrics import StepMetrics
@@ -20,7 +21,7 @@ from soma.audit._step._ended import (
     rows_of_channels,
     rows_of_groups,
 )
-from soma.audit._step._pooled import activation_metrics, gradient_metrics, input_rms, root
+from soma.audit._step._pooled import activation_metrics, gradient_metrics, input_rms, joint_norm
 from soma.audit._step._trace import Call, StepTrace
 from soma.health import ChannelSnapshot, Measurements, Series, Step, UnitId
 
@@ -140,7 +141,7 @@ class Settler:
         """Put in the numbers of a spot's outputs and of the gradients that came to them."""
         parts = [one for call in calls for _, one in call.parts]
         rows = [one.activation for one in parts if one.activation]
-        tensors = [one for one in parts if not one.is_number]  # beside them, a loss tells nothing
+        tensors = [one for one in parts if not one.is_scalar]  # beside them, a loss tells nothing
         gradients = gradients_of(tensors or parts, step)
         metrics = activation_metrics(rows) | gradient_metrics(gradients, scale)
         self._put(spot.id, step.number, metrics)
@@ -187,7 +188,7 @@ class Settler:
         activations = [one.activation for one in outputs if one.activation]
         found_inf = step.norms.found_inf
         after_backward, at_step = step.elsewhere or (0.0, 0.0)
-        grad_norm = root((parameters.total(parameters.after_backward), after_backward))
+        grad_norm = joint_norm((parameters.total(parameters.after_backward), after_backward))
         return Step(
             step=step.number,
             whole=step.whole,
@@ -195,9 +196,11 @@ class Settler:
             or (ended.skipped and not math.isfinite(grad_norm)),
             loss=sum(row.values[0] for row in step.loss) / scale if step.loss else None,
             grad_norm=grad_norm,
-            grad_norm_at_step=root((parameters.total(parameters.at_step), at_step)),
+            grad_norm_at_step=joint_norm((parameters.total(parameters.at_step), at_step)),
             output_grad_norm=gradients.get("out_grad_norm", math.nan),
-            output_norm=root(row.values[6] for row in activations) if activations else math.nan,
+            output_norm=joint_norm(row.values[NORM_OF_ACTIVATION] for row in activations)
+            if activations
+            else math.nan,
             stale=bool(step.norms.stale),
         )
 

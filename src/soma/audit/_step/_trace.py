@@ -26,7 +26,7 @@ class Reading:
         "channel_gradients",
         "channels",
         "gradients",
-        "is_number",
+        "is_scalar",
         "kept_for",
         "node",
         "tensor",
@@ -37,7 +37,7 @@ class Reading:
         self.tensor = ref(tensor)
         self.version = version_of(tensor)
         self.node: object = tensor.grad_fn  # until the backward begins
-        self.is_number = tensor.dim() == 0  # as a loss is
+        self.is_scalar = tensor.dim() == 0  # as a loss is
         self.activation: Row | None = None
         self.gradients: list[tuple[int, Row]] = []  # each with the id of its backward
         # The forwards, each with the tensor's suffix, that keep its gradient to be run again.
