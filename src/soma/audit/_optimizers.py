@@ -102,7 +102,7 @@ class TurnTaken(Hook):
         self._optimizers = ref(optimizers)
 
     def __call__(self, optimizer: Optimizer, args: object, kwargs: object) -> None:
-        """Say which optimizer steps."""
+        """Tell which optimizer steps."""
         optimizers = self._optimizers()
         if (recorder := self.awake()) is not None and optimizers is not None:
             recorder.guarded(None, optimizers.turn_taken, optimizer)

@@ -25,7 +25,9 @@ class Watch:
         self._inside = inside
         self._stack = stack
         self._armed: dict[str, ExitStack] = {}
-        self._hooked: dict[int, int] = {}  # by module, the spot that its hook speaks for
+        self._hooked: dict[
+            int, int
+        ] = {}  # by id of a module, the index of the spot that its hook has
         self._inputs: set[int] = set()  # activations whose input is looked at
         self._known: tuple[int, list[bool]] | None = None
         self._has_lazy = False
@@ -36,7 +38,7 @@ class Watch:
     def add(
         self, node: str, module: nn.Module, own: Inside | None = None, *, is_tapped: bool = False
     ) -> int:
-        """Watch a module and what is in scope inside it; return the number of its own spot.
+        """Watch a module and what is in scope inside it; return the index of its own spot.
 
         Args:
             node: the name that it goes by.
@@ -67,7 +69,7 @@ class Watch:
         return spots[0].index
 
     def add_elsewhere(self, node: str, module: nn.Module) -> int:
-        """Watch what comes from a module in another process; return the number of its spot.
+        """Watch what comes from a module in another process; return the index of its spot.
 
         Args:
             node: the name that it goes by.
@@ -95,7 +97,7 @@ class Watch:
             self._keep(self._stack, lambda: module.register_forward_hook(ends))
 
     def attach(self) -> None:
-        """Know the parameters of all spots; put hooks on those that are new or ask anew."""
+        """Index the parameters of all spots; put hooks on those that are new, or need a gradient again."""
         recorder = self._recorder
         flags = [weight.parameter.requires_grad for weight in recorder.weights.all]
         if self._known == (len(recorder.spots), flags) and not self._has_lazy:
@@ -103,13 +105,13 @@ class Watch:
         self._has_lazy = False
         recorder.read()  # steps that have ended knew other parameters
         for spot in recorder.spots:
-            self._know_weights(spot)
+            self._index_parameters(spot)
         recorder.weights.attach(partial(Accumulated, recorder), self._stack)
         flags = [weight.parameter.requires_grad for weight in recorder.weights.all]
         self._known = (len(recorder.spots), flags)
 
     def arm(self, node: str, on: bool) -> None:
-        """Put on, or take off, the hooks that must not be there in inference."""
+        """Put on, or take off, a node's hooks that would make inference leave a fused kernel."""
         shy = [spot for spot in self._recorder.spots if spot.is_fused_in_eval and spot.node == node]
         if not shy or on == (node in self._armed):
             return
@@ -127,7 +129,7 @@ class Watch:
             return
         first = self._hooked.setdefault(id(spot.module), spot.index)
         if first != spot.index:
-            # One hook speaks for a module in several nodes; it asks whose turn it is.
+            # A module in several nodes has one hook; the node whose forward runs tells which spot it is.
             self._recorder.shared.setdefault(first, [first]).append(spot.index)
         elif not (spot.is_fused_in_eval and spot.path):
             self._install(spot, self._stack)
@@ -157,7 +159,7 @@ class Watch:
     def _keep(self, stack: ExitStack, register: Callable[[], Any]) -> None:
         stack.callback(register().remove)
 
-    def _know_weights(self, spot: Spot) -> None:
+    def _index_parameters(self, spot: Spot) -> None:
         if spot.module is None:
             return
         parameters = _distinct(list(spot.module.parameters()))

@@ -128,7 +128,7 @@ def _is_box(call: ModuleCall, record: Record) -> bool:
 
 
 class Enter:
-    """A hook that tells of a call's begin; a copy of it tells nobody."""
+    """A hook that tells a turn that a call begins; a copy of it does nothing."""
 
     def __init__(self, turn: Any = None) -> None:
         self.turn = turn
@@ -143,7 +143,7 @@ class Enter:
 
 
 class Leave:
-    """A hook that tells of a call's end; a copy of it tells nobody."""
+    """A hook that tells a turn that a call has ended; a copy of it does nothing."""
 
     def __init__(self, turn: Any = None) -> None:
         self.turn = turn

@@ -129,14 +129,14 @@ def _hardsigmoid(_: nn.Module, output: Tensor) -> Tensor:
 
 
 def _exponential(activation: nn.Module, output: Tensor) -> Tensor:
-    """Of `alpha (exp x - 1)` below 0, whose slope there is its distance from `-alpha`."""
+    """Return where `alpha (exp x - 1)` is flat: its slope below 0 is its distance from `-alpha`."""
     alpha = float(activation.alpha) if hasattr(activation, "alpha") else _SELU  # type: ignore[arg-type]
     steepest = alpha if type(activation).__name__ == "CELU" else max(alpha, 1.0)
     return (output + alpha < 0.05 * steepest).to(output.dtype)
 
 
 def _relu6(_: nn.Module, output: Tensor) -> Tensor:
-    """Of what is at the ceiling; what rests at 0 is told of as dead, if it never fires."""
+    """Return where it is at the ceiling; what is always 0 is found as dead."""
     return (output >= 6).to(output.dtype)
 
 

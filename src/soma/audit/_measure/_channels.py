@@ -28,7 +28,7 @@ class ChannelOutput:
 
     @property
     def channels(self) -> int:
-        """How many there are."""
+        """How many channels there are."""
         return self.low.numel()
 
 
@@ -50,7 +50,7 @@ def channel_output(x: Tensor, axis: int, scratch: Scratch) -> ChannelOutput:
 
 
 def _take_squares(found: ChannelOutput, pieces: Sequence[Tensor], scratch: Scratch) -> bool:
-    """Take plain sums of squares, which tell of all channels together too; False: they are not it.
+    """Take the spread from plain sums of squares, which give `sums` too; False: too inexact.
 
     That is so where a mean far from zero cancels the digits, or a channel is too small for squares.
     """
@@ -121,14 +121,14 @@ def _by_channel(x: Tensor, axis: int) -> Tensor:
 
 
 def _pieces(x_BCP: Tensor) -> tuple[Tensor, ...]:
-    """Cut on a CPU what would not stay in its cache."""
+    """Cut a tensor on a CPU into pieces that stay in its cache."""
     if x_BCP.device.type != "cpu" or x_BCP.numel() <= PIECE:
         return (x_BCP,)
     return torch.split(x_BCP, max(1, PIECE // (x_BCP.shape[1] * x_BCP.shape[2])))
 
 
 def _room(like: Tensor, scratch: Scratch) -> Tensor | None:
-    """Return memory for a piece, or None where torch had better find some itself."""
+    """Return scratch memory for a piece on a CPU; None: torch allocates it."""
     if like.device.type != "cpu" or like.numel() > PIECE:
         return None
     return scratch(like).view(like.shape)

@@ -36,7 +36,7 @@ NORM_OF_GRADIENT = Gradient._fields.index("norm")
 
 
 class Sums(NamedTuple):
-    """What a look at the channels of an output tells of all its elements, which are finite."""
+    """Numbers of all elements of an output, all finite, that were found with those of its channels."""
 
     low: float
     high: float

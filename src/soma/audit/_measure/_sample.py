@@ -1,4 +1,4 @@
-"""Which elements of a large output on a CPU speak for all of them.
+"""A sample of a large output on a CPU, which is looked at in place of all of it.
 
 A pass over millions of numbers costs as much as the operation that made them, and a share or a
 mean needs no more than some ten thousand of them.

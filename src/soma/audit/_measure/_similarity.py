@@ -1,4 +1,4 @@
-"""How alike two groups of channels are: linear CKA, debiased, over pooled rows.
+"""Linear CKA, debiased: the similarity of two groups of channels, over pooled rows.
 
 Two groups that say the same up to rotation and scale give 1, unrelated ones about 0, whatever
 the number of channels and of rows.

@@ -1,4 +1,4 @@
-"""How many directions the channels of an output use, and how they go together.
+"""Effective rank and correlation of the channels of an output.
 
 Both come from some rows of one output; the rows themselves are not kept.
 """

@@ -28,7 +28,7 @@ class Changes:
         self._kept: dict[int, str] = {}  # how each parameter was kept in this step
 
     def keep(self, indices: Sequence[int], step: ParameterNorms) -> Iterator[NormRow]:
-        """Keep the values of parameters; give norms of those for which they come for nothing."""
+        """Keep the values of parameters; give the norms that copying them gives at no cost."""
         groups = _by_kind(indices, [self._weights[index].parameter for index in indices])
         for kind, group in groups.items():
             self._kept.update(dict.fromkeys(group, kind))
@@ -110,7 +110,7 @@ def _are_alike(before: Tensor, value: Tensor) -> bool:
 
 
 def _by_kind(indices: Sequence[int], parameters: Sequence[Tensor]) -> dict[str, list[int]]:
-    """Sort parameters by how a change is measured: with others, by a sample, or as it can be."""
+    """Sort parameters by how a change is measured: with others, by a sample, or each for itself."""
     found: dict[str, list[int]] = {"small": [], "large": [], "rest": []}
     for index, one in zip(indices, parameters, strict=True):
         usual = one.is_cpu and is_usual(one)

@@ -22,7 +22,7 @@ _DOUBT = 0.1  # by which what the sample stands for may differ from one look to 
 
 
 class LargeParameter:
-    """One large parameter."""
+    """One large parameter, and how far its sample can be trusted."""
 
     __slots__ = (
         "_place",
@@ -44,7 +44,7 @@ class LargeParameter:
         self.norm = 0.0  # before the step
         self.before: Tensor | None = None  # all values, in a step that looks at them
         self.sample = torch.empty(0)
-        self.view = self.sample  # of what the sample is a copy
+        self.view = self.sample  # where in the parameter the sample is from
         self.times_norm = 0.0  # norm of the parameter over that of its sample
         self.times_change = 0.0
         self.was_away = False  # at the start of a step, from where the one before had started
@@ -52,7 +52,7 @@ class LargeParameter:
         self._place: object = None
 
     def see(self, parameter: Tensor) -> None:
-        """Know where a parameter lies; it may have been given other memory."""
+        """Find the sample in memory, which may be other memory than in the step before."""
         place = (parameter.data_ptr(), parameter.dtype, parameter.shape, parameter.stride())
         if place != self._place:
             self.view, self._place = _sample(flat(parameter.detach())), place
@@ -65,7 +65,7 @@ class LargeParameter:
 
 
 class LargeChanges:
-    """All large parameters."""
+    """All large parameters, by their indices."""
 
     def __init__(self, rows: RowNorms) -> None:
         self._rows = rows
@@ -73,7 +73,7 @@ class LargeChanges:
         self._rooms: dict[tuple[int, torch.dtype], list[Tensor]] = {}  # memory free for values
 
     def keep(self, parameters: Mapping[int, Tensor]) -> list[float]:
-        """Keep what parameters are before the step, by their numbers; return their norms."""
+        """Keep values of parameters before the step, by their indices; return their norms."""
         sampled: list[LargeParameter] = []
         for index, parameter in parameters.items():
             large = self._all.get(index)
@@ -110,7 +110,7 @@ class LargeChanges:
         large.norm = self._rows.copy(value, large.before)
 
     def change(self, parameters: Mapping[int, Tensor]) -> list[float]:
-        """Return norms of what the step has changed in parameters, or their like."""
+        """Return the norms of what the step has changed, told by samples where these have proved true."""
         sampled = [one for index in parameters if (one := self._all[index]).before is None]
         changes: dict[int, float] = {}
         if sampled:
@@ -140,7 +140,7 @@ class LargeChanges:
         return self._all[index].was_away
 
     def was_compared(self, index: int) -> bool:
-        """Whether the latest step has looked at that."""
+        """Whether the latest step has compared the two starts."""
         return self._all[index].was_compared
 
     def forget(self) -> None:
@@ -150,7 +150,7 @@ class LargeChanges:
             large.forget()
 
     def _compare(self, large: LargeParameter, view: Tensor, change: float) -> None:
-        """See what the sample would have said."""
+        """Compare what the sample would have told with what is true."""
         assert large.before is not None
         old = _sample(large.before)
         norm, found = _norms([old, torch.sub(view, old)])

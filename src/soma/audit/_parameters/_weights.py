@@ -82,8 +82,8 @@ class Weights:
         """Measure gradients as they are now, in the middle of a backward."""
         self._gradients(norms.after_backward, indices)
 
-    def is_of_interest(self, index: int) -> bool:
-        """Whether somebody else acts on a parameter's gradient as soon as it is there."""
+    def has_other_hooks(self, index: int) -> bool:
+        """Whether there are other hooks that act on a parameter's gradient as soon as it is there."""
         return len(self.all[index].parameter._post_accumulate_grad_hooks or ()) > 1
 
     def were_cleared(self, indices: Iterable[int]) -> bool:

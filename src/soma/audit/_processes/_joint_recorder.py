@@ -12,10 +12,10 @@ from soma.audit._step._torch_state import running_backward
 
 
 class JointRecorder(Recorder):
-    """What a recorder is told where torch's hooks, or the optimizers here, do not say it."""
+    """A recorder that is told what torch's hooks, or the optimizers here, do not tell."""
 
     def pass_begins(self) -> None:
-        """Be in a forward, before any of its modules is called."""
+        """Begin a pass, before any module is called."""
         if self.grad_mode and running_backward() == -1:
             self._pass(recomputed=False)
 

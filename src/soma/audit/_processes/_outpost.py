@@ -80,7 +80,7 @@ class Outpost:
         self._recorder.guarded(None, self._recorder.gradients_came, [*gradients])
 
     def follow(self, optimizer: torch.optim.Optimizer) -> None:
-        """Hear of an optimizer's steps."""
+        """Put hooks on an optimizer's steps."""
         self._watch.optimizers.follow([optimizer])
 
     def stepped(self) -> tuple[float, float, float]:

@@ -25,7 +25,7 @@ class ChannelRow:
 
 @dataclass(slots=True)
 class EndedStep:
-    """What is settled of a step."""
+    """A step that has ended, with all that `Settler` needs to settle it."""
 
     step: StepTrace
     skipped: bool  # no optimizer has used its gradients

@@ -59,7 +59,7 @@ class Recorder(StepLifecycle):
             self.replays.begin(step, node, run, args, named)
 
     def node_started(self, node: str) -> None:
-        """Know which node's forward runs: calls of a module that several share are its."""
+        """Remember which node's forward runs, to tell calls of a shared module apart."""
         self.node = node
         self.arm(node, self.grad_mode)
 
@@ -147,7 +147,7 @@ class Recorder(StepLifecycle):
         if step.passes:
             step.passes[-1].has_backward = True
         self.weights.arrived(index)
-        if self.weights.is_of_interest(index):
+        if self.weights.has_other_hooks(index):
             # It may be cleared before the backward ends.
             self.weights.measure([index], step.norms)
         self.arrivals.came(index, backward, is_innermost=self._backwards[-1:] == [backward])
@@ -223,7 +223,7 @@ class Recorder(StepLifecycle):
             self.weights.keep(own, step.norms)
 
     def in_the_middle_of(self, optimizer: Optimizer) -> None:
-        """Know of an optimizer's step that had begun before anybody looked."""
+        """Take note of an optimizer's step that began before its hooks were put on."""
         self._open.was_entered(optimizer)
 
     def closure_ran(self) -> None:

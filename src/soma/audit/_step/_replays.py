@@ -85,7 +85,7 @@ class Replays:
         name: str = "",
         parts: Sequence[tuple[str, Reading]] = (),
     ) -> None:
-        """Know the outputs of the latest call of a node, and keep gradients that come to them.
+        """Take the outputs of the latest forward of a node, and keep gradients that come to them.
 
         Args:
             node: whose call it is; None: of the whole graph.

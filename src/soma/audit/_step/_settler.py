@@ -149,7 +149,7 @@ class Settler:
             self._fill_parts(spot, calls, step, scale)
 
     def _fill_parts(self, spot: Spot, calls: list[Call], step: StepTrace, scale: float) -> None:
-        """Each tensor of a container has series of its own, beside the unit's that pool them."""
+        """Put in series for each tensor of a container, beside the unit's that pool them."""
         for suffix in dict.fromkeys(suffix for call in calls for suffix, _ in call.parts):
             parts = [one for call in calls for name, one in call.parts if name == suffix]
             metrics = activation_metrics([one.activation for one in parts if one.activation])
