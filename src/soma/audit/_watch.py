@@ -97,7 +97,7 @@ class Watch:
             self._keep(self._stack, lambda: module.register_forward_hook(ends))
 
     def attach(self) -> None:
-        """Index the parameters of all spots; put hooks on those that are new, or need a gradient again."""
+        """Index the parameters of all spots, and put hooks on those that now ask for a gradient."""
         recorder = self._recorder
         flags = [weight.parameter.requires_grad for weight in recorder.weights.all]
         if self._known == (len(recorder.spots), flags) and not self._has_lazy:
@@ -129,7 +129,7 @@ class Watch:
             return
         first = self._hooked.setdefault(id(spot.module), spot.index)
         if first != spot.index:
-            # A module in several nodes has one hook; the node whose forward runs tells which spot it is.
+            # A module in several nodes has one hook; the node that runs tells which spot it is.
             self._recorder.shared.setdefault(first, [first]).append(spot.index)
         elif not (spot.is_fused_in_eval and spot.path):
             self._install(spot, self._stack)

@@ -12,7 +12,7 @@ from soma.health._explanation import Explanation
 from soma.health._finding import Certainty, FilterReport, Finding, Verdict
 from soma.health._judge import NEUTRAL, judge
 from soma.health._lost import lost
-from soma.health._numbers import (
+from soma.health._measurements import (
     METRICS,
     ChannelSnapshot,
     Measurements,
@@ -23,9 +23,9 @@ from soma.health._numbers import (
     Unit,
     UnitId,
 )
-from soma.health._numbers_json import measurements_from_rows, measurements_to_rows
 from soma.health._report import AuditReport
 from soma.health._rollup import rollup
+from soma.health._rows import measurements_from_rows, measurements_to_rows
 from soma.health._thresholds import Thresholds
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import Any
 from soma.health._facts import Facts
 from soma.health._family import by_order, contains, in_order
 from soma.health._finding import FilterReport, Finding, Verdict
-from soma.health._numbers import Measurements, Status, Unit, UnitId
+from soma.health._measurements import Measurements, Status, Unit, UnitId
 from soma.health._thresholds import Thresholds
 from soma.health.rules import RULES
 from soma.health.rules._opening import passed_by

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from soma.errors import InvalidMeasurements
-from soma.health._numbers import (
+from soma.health._measurements import (
     ChannelSnapshot,
     Measurements,
     Origin,
