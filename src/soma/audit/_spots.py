@@ -16,7 +16,7 @@ from torch.nn.parallel import DataParallel, DistributedDataParallel
 from soma._extras import loaded
 from soma.audit._measure._activations import activation_of, name_of
 from soma.audit._scope import AuditScope, ChannelConfig
-from soma.health._measurements import Unit, UnitId
+from soma.health import Unit, UnitId
 
 # Wrappers put these between the names that a user knows.
 _WRAPPED = ("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module")

@@ -7,10 +7,9 @@ from soma.core import Diagnostic
 from soma.draw import printable, shortened
 from soma.health._explain import explain
 from soma.health._finding import FilterReport, Finding, Verdict
-from soma.health._judge import NEUTRAL
+from soma.health._severity import ERRORS, NEUTRAL
 from soma.health._words import listed, place, several, ticked
 
-_ERRORS = {"NAN", "INF", "EXPLODING", "NO_GRAD", "DEAD"}
 _MOST = 4  # consequences named one by one
 _LONGEST_ID = 80
 
@@ -43,7 +42,7 @@ def diagnostic(verdict: Verdict, head: Finding, follow: list[Finding]) -> Diagno
 def _level(story: list[Finding]) -> Literal["error", "warning", "note"]:
     if all(one.name in NEUTRAL or one.certainty == "possible" for one in story):
         return "note"
-    return "error" if any(one.name in _ERRORS for one in story) else "warning"
+    return "error" if any(one.name in ERRORS for one in story) else "warning"
 
 
 def _same(head: Finding, left: list[Finding]) -> list[Finding]:

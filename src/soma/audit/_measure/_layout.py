@@ -36,7 +36,7 @@ NORM_OF_GRADIENT = Gradient._fields.index("norm")
 
 
 class Sums(NamedTuple):
-    """Numbers of all elements of an output, all finite, that were found with those of its channels."""
+    """Numbers of all elements of an output, all finite, found while looking at its channels."""
 
     low: float
     high: float

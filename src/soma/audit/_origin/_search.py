@@ -13,7 +13,7 @@ from soma.audit._measure._tensors import numeric_tensors
 from soma.audit._origin._kept_forward import Given, KeptForward
 from soma.audit._origin._operations import Birth, OperationWatch, Value, restored, worst
 from soma.engine import generators_kept
-from soma.health._measurements import Origin, UnitId
+from soma.health import Origin, UnitId
 
 
 def find_origin(

@@ -110,7 +110,7 @@ class LargeChanges:
         large.norm = self._rows.copy(value, large.before)
 
     def change(self, parameters: Mapping[int, Tensor]) -> list[float]:
-        """Return the norms of what the step has changed, told by samples where these have proved true."""
+        """Return the norms of what the step has changed, by samples where these proved true."""
         sampled = [one for index in parameters if (one := self._all[index]).before is None]
         changes: dict[int, float] = {}
         if sampled:

@@ -83,7 +83,7 @@ class Weights:
         self._gradients(norms.after_backward, indices)
 
     def has_other_hooks(self, index: int) -> bool:
-        """Whether there are other hooks that act on a parameter's gradient as soon as it is there."""
+        """Whether other hooks act on a parameter's gradient as soon as it is there."""
         return len(self.all[index].parameter._post_accumulate_grad_hooks or ()) > 1
 
     def were_cleared(self, indices: Iterable[int]) -> bool:

@@ -16,7 +16,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from soma.audit._spots import Spot
 from soma.errors import SomaWarning
-from soma.health._measurements import Measurements
+from soma.health import Measurements
 
 P = ParamSpec("P")
 
