@@ -78,4 +78,5 @@ class ParameterNorms:
     @property
     def are_fine(self) -> bool:
         """Whether all gradients are finite, as a backward left them."""
-        return all(math.isfinite(norm) for _, row in self.after_backward for norm in row.values)
+        norms = [norm for _, row in self.after_backward for norm in row.values]
+        return all(map(math.isfinite, norms))

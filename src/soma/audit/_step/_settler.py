@@ -104,8 +104,7 @@ class Settler:
         calls = calls_of(step)
         for at, mine in calls.items():
             self._fill_calls(self._spots[at], mine, step, scale)
-        for at, spot in enumerate(self._spots):
-            self._fill_parameters(at, spot, step, parameters)
+        self._fill_parameters(step, parameters)
         for at, channels in ended.channels.items():
             self._fill_channels(self._spots[at], channels, calls[at], step.number, scale)
         for at, (pairs, row) in ended.similarity.items():
@@ -117,25 +116,24 @@ class Settler:
             self._fill_spectrum(self._spots[at].id, one, step.number)
         self._measurements.steps.append(self._step(ended, parameters, scale))
 
-    def _fill_parameters(
-        self, at: int, spot: Spot, step: StepTrace, parameters: StepMetrics
-    ) -> None:
-        """Put in the numbers of a spot's parameters, and how often it was called."""
-        if (
-            spot.order < 0
-            and spot.unobserved is None
-            and spot.weights_of is None
-            and step.arrived.intersection(spot.weights)
-        ):
-            spot.weights_of = self._caller(spot)
-            spot.unobserved = USED if spot.weights_of is None else None
-        metrics = parameters.metrics(spot.weights, whole=step.whole)
-        if at in step.calls:
-            metrics["calls"] = float(step.calls[at])
-        elif at in step.calls_without_grad:
-            metrics["calls_unrecorded"] = float(step.calls_without_grad[at])
-            metrics["optimized"] = float(not step.held.isdisjoint(spot.weights))
-        self._put(spot.id, step.number, metrics)
+    def _fill_parameters(self, step: StepTrace, parameters: StepMetrics) -> None:
+        """Put in the numbers of each spot's parameters, and how often it was called."""
+        for at, spot in enumerate(self._spots):
+            if (
+                spot.order < 0
+                and spot.unobserved is None
+                and spot.weights_of is None
+                and step.arrived.intersection(spot.weights)
+            ):
+                spot.weights_of = self._caller(spot)
+                spot.unobserved = USED if spot.weights_of is None else None
+            metrics = parameters.metrics(spot.weights, whole=step.whole)
+            if at in step.calls:
+                metrics["calls"] = float(step.calls[at])
+            elif at in step.calls_without_grad:
+                metrics["calls_unrecorded"] = float(step.calls_without_grad[at])
+                metrics["optimized"] = float(not step.held.isdisjoint(spot.weights))
+            self._put(spot.id, step.number, metrics)
 
     def _fill_calls(self, spot: Spot, calls: list[Call], step: StepTrace, scale: float) -> None:
         """Put in the numbers of a spot's outputs and of the gradients that came to them."""
