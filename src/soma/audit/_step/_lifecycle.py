@@ -14,9 +14,6 @@ A step is an optimizer's step, with the forwards and backwards before it:
 from collections.abc import Callable
 from time import perf_counter
 
-from torch import Tensor
-
-from soma.audit._origin._kept_forward import KeptForward
 from soma.audit._parameters._weights import Weights
 from soma.audit._scope import ChannelConfig
 from soma.audit._step._arrivals import Arrivals
@@ -24,11 +21,11 @@ from soma.audit._step._budget import Budget
 from soma.audit._step._guarded import Guarded
 from soma.audit._step._optimizer_steps import OpenSteps
 from soma.audit._step._outputs import Outputs
-from soma.audit._step._reader import Reader
-from soma.audit._step._replays import Replays
+from soma.audit._step._reader import GradientHook, Reader
+from soma.audit._step._replays import KeptGradientHook, Replays
 from soma.audit._step._settler import Settler
 from soma.audit._step._torch_state import running_backward
-from soma.audit._step._trace import Pass, Reading, StepTrace
+from soma.audit._step._trace import Pass, StepTrace
 
 
 class StepLifecycle(Guarded):
@@ -46,8 +43,8 @@ class StepLifecycle(Guarded):
         channel_config: ChannelConfig | None,
         budget: Budget,
         *,
-        gradient_hook: Callable[[Reading], Callable[[Tensor], None]],
-        kept_gradient_hook: Callable[[KeptForward, str], Callable[[Tensor], None]],
+        gradient_hook: GradientHook,
+        kept_gradient_hook: KeptGradientHook,
     ) -> None:
         super().__init__()
         self.channel_config = channel_config

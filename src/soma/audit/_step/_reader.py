@@ -16,6 +16,7 @@ from soma.audit._scope import ChannelConfig
 from soma.audit._spots import Spot
 from soma.audit._step._trace import Pass, Reading, StepTrace
 
+# Of a reading: takes the gradient of its tensor.
 GradientHook = Callable[[Reading], Callable[[Tensor], None]]
 
 
@@ -101,34 +102,29 @@ class Reader:
         return found
 
     def _channels(self, found: Reading, spot: Spot, tensor: Tensor) -> None:
-        if found.channels is None and (x := self._with_channels(tensor)) is not None:
-            assert self.config is not None
-            found.axis = self.config.axis_of(x.dim())
-            assert found.axis is not None
+        if found.channels is None and (known := self._with_channels(tensor)) is not None:
+            x, found.axis = known
             found.channels = channel_output(x, found.axis, self.measures.scratch)
         if found.channels is not None:
             spot.channel_axis, spot.channels = found.axis, found.channels.channels
 
-    def _with_channels(self, tensor: Tensor) -> Tensor | None:
-        """Return plain numbers of a tensor in which channels can be told apart."""
-        if self.config is None or self.config.axis_of(tensor.dim()) is None:
+    def _with_channels(self, tensor: Tensor) -> tuple[Tensor, int] | None:
+        """Return plain numbers of a tensor, and the axis of its channels; None: it has none."""
+        if self.config is None or (axis := self.config.axis_of(tensor.dim())) is None:
             return None
         if tensor.layout is not torch.strided or tensor.is_nested:
             return None
         x = plain(tensor)
-        return x if x is not None and x.numel() else None
+        return (x, axis) if x is not None and x.numel() else None
 
     def _rows(self, spot: Spot, tensor: Tensor, step: StepTrace) -> None:
         """Take rows of an output, for what looks at several channels together."""
         wants_spectrum = self.is_snapshot(step) and _is_rare(self._number(step)[0])
         if not (wants_spectrum or (spot.groups and step.whole)):
             return
-        if (x := self._with_channels(tensor)) is None:
+        if (known := self._with_channels(tensor)) is None:
             return
-        assert self.config is not None
-        axis = self.config.axis_of(x.dim())
-        assert axis is not None
-        rows = spread_rows(x, axis)
+        rows = spread_rows(*known)
         if spot.groups:
             self.pools.setdefault(spot.index, Pool()).add(rows)
         if wants_spectrum and spot.index not in step.spectra and len(rows) > 2:

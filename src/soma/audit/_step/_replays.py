@@ -23,7 +23,7 @@ from soma.audit._step._trace import Reading, StepTrace, version_of
 from soma.health import Origin
 
 # Of a forward and of the suffix of one of its output's tensors: takes the gradient of that.
-GradientHook = Callable[[KeptForward, str], Callable[[Tensor], None]]
+KeptGradientHook = Callable[[KeptForward, str], Callable[[Tensor], None]]
 
 _LARGE = 1 << 18  # elements; memory for smaller tensors is at hand in any case
 
@@ -45,7 +45,7 @@ class Replays:
         found: list[Origin],
         arrivals: Arrivals,
         *,
-        gradient_hook: GradientHook,
+        gradient_hook: KeptGradientHook,
         deaf: Callable[[], AbstractContextManager[None]],
     ) -> None:
         self.found = found
