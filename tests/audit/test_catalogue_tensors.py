@@ -8,7 +8,7 @@ from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 import soma
-from soma.audit._tensors import plain
+from soma.audit._measure._tensors import plain
 from tests.audit.loops import X, laws, values
 from tests.processes import started
 

@@ -9,8 +9,8 @@ import torch
 from torch import nn
 
 import soma
-from soma.audit._budget import FIRST, Budget
 from soma.audit._scope import AuditScope, ChannelConfig, scope_of
+from soma.audit._step._budget import FIRST, Budget
 from tests.audit.loops import X, plain_step, values
 
 

@@ -8,7 +8,7 @@ from torch import nn
 
 from soma import DifferentiableFilter, Graph
 from soma.audit import FlowTracer
-from soma.audit._flow_merge import MergedFlow
+from soma.audit._flow._merge import MergedFlow
 from soma.tracking import RunRecord
 from tests.audit.flows import Around, edges, in_training, node, traced
 

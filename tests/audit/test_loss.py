@@ -9,8 +9,8 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 import soma
-from soma.audit._loss import untold_loss
-from soma.audit._passes import Taken
+from soma.audit._step._loss import loss_on_stack
+from soma.audit._step._trace import StepTrace
 from tests.audit.loops import X, laws
 
 Backward = Callable[[nn.Module, list[float]], None]
@@ -110,8 +110,8 @@ def test_the_loss_is_found_from_the_engines_own_thread() -> None:
     found: list[float] = []
 
     def look() -> None:
-        taken = Taken(0, whole=True, began=0.0)
-        found.extend(float(one) for one in untold_loss(taken, 1))
+        trace = StepTrace(0, whole=True, began=0.0)
+        found.extend(float(one) for one in loss_on_stack(trace, 1))
 
     def hook(_: Tensor) -> None:
         thread = Thread(target=look)

@@ -6,18 +6,15 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from soma.audit._activations import flat_share
-from soma.audit._board import Board
-from soma.audit._channels import channel_gradient, channel_output, channel_rows
-from soma.audit._measures import (
-    Activation,
-    Measures,
-    _activation_on_device,
-    _gradient_on_device,
-)
-from soma.audit._sample import sampled
-from soma.audit._similarity import debiased_cka
-from soma.audit._spectrum import effective_rank
+from soma.audit._measure._activations import flat_share
+from soma.audit._measure._boards import Board
+from soma.audit._measure._channels import channel_gradient, channel_output, channel_rows
+from soma.audit._measure._layout import Activation
+from soma.audit._measure._measures import Measures
+from soma.audit._measure._on_device import activation_on_device, gradient_on_device
+from soma.audit._measure._sample import sampled
+from soma.audit._measure._similarity import debiased_cka
+from soma.audit._measure._spectrum import effective_rank
 
 BIG = torch.randn(700, 900, generator=torch.Generator().manual_seed(1))
 TENSORS = {
@@ -66,7 +63,7 @@ def test_activations(name: str, where: str) -> None:
     if where == "cpu":
         found = Activation(*Measures().activation(x, None).values)
     else:
-        found = Activation(*(float(one) for one in _activation_on_device(x, None)))
+        found = Activation(*(float(one) for one in activation_on_device(x, None)))
     truth = plainly(x)
 
     slack = 30 if where == "cpu" and sampled(x) is not None else 1
@@ -128,7 +125,7 @@ def test_numbers_that_are_not_finite(where: str) -> None:
     if where == "cpu":
         values = Measures().activation(x, None).values
     else:
-        values = [float(one) for one in _activation_on_device(x, None)]
+        values = [float(one) for one in activation_on_device(x, None)]
     found = Activation(*values)
 
     assert (found.size, found.bad, found.masked, found.zeros) == (6, 3, 1, 1)
@@ -142,7 +139,7 @@ def test_a_mask(where: str) -> None:
     """-inf shows as the smallest number."""
     x = torch.tensor([1.0, -torch.inf])
     row = Measures().activation(x, None).values
-    found = Activation(*(row if where == "cpu" else map(float, _activation_on_device(x, None))))
+    found = Activation(*(row if where == "cpu" else map(float, activation_on_device(x, None))))
 
     assert (found.low, found.high, found.masked) == (-torch.inf, 1.0, 1)
 
@@ -152,7 +149,7 @@ def test_gradients(scale: float) -> None:
     """Norm and largest value are right at every scale."""
     x = BIG * scale
     on_cpu = Measures().gradient(x).values
-    on_device = [float(one) for one in _gradient_on_device(x)]
+    on_device = [float(one) for one in gradient_on_device(x)]
     truth = (x.numel(), 0.0, float(x.double().norm()), float(x.abs().max()))
 
     assert list(on_cpu) == pytest.approx(truth, rel=1e-5)

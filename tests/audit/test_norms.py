@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from soma.audit._board import Row
-from soma.audit._measures import Measures
-from soma.audit._norms import Norms
+from soma.audit._measure._boards import Row
+from soma.audit._measure._measures import Measures
+from soma.audit._parameters._norms import Norms
 
 RANDOM = torch.randn(300, 300, generator=torch.Generator().manual_seed(0))
 TENSORS = [

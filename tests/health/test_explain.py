@@ -8,6 +8,7 @@ import pytest
 import soma
 from soma.errors import UnknownFlag
 from soma.health import Thresholds, explain, flags
+from soma.health._severity import ERRORS, NEUTRAL, WORST_FIRST
 
 ROOM = Path(soma.__file__).parent / "health"
 
@@ -29,6 +30,12 @@ def test_thresholds_named_in_a_rule_exist(flag: str) -> None:
 
     assert told.defaults == {name: getattr(Thresholds(), name) for name in told.thresholds}
     assert set(re.findall(r"`([a-z]+(?:_[a-z]+)*)`", told.rule)) <= set(told.thresholds)
+
+
+def test_every_flag_has_a_place_among_the_others() -> None:
+    """All flags that are explained are ranked by how bad they are, and no others."""
+    assert sorted(WORST_FIRST) == sorted(flags())
+    assert set(flags()) >= ERRORS | NEUTRAL
 
 
 def test_every_threshold_belongs_to_a_flag() -> None:

@@ -6,17 +6,17 @@ from math import isfinite
 from time import perf_counter
 from typing import NoReturn
 
-from soma.audit._ranks import measured_by_all
+from soma.audit._processes._ranks import measured_by_all
 from soma.audit._record import AuditRecord
-from soma.audit._recorder import Recorder
 from soma.audit._replaced import mark_replaced
+from soma.audit._step._recorder import Recorder
 from soma.errors import GradientHealthError, InvalidInput, TrainingLost
 from soma.health import AuditReport, Finding, Measurements, Series, Thresholds, judge, lost
 from soma.tracking import Run
 
 OnFinding = Callable[[Finding], object]
 
-_REST = 20.0  # times as long as all rules took, until they are asked again
+_REST = 20.0  # between two looks of the rules at all numbers, in times of what the last one took
 
 
 class Audit:
@@ -176,7 +176,7 @@ class Audit:
         self._next_look = ended + _REST * (ended - began)
 
     def _bring(self) -> None:
-        """Have what was measured in other processes."""
+        """Fetch what was measured in other processes."""
         self._recorder.bring()
 
     def _tell(self) -> None:

@@ -7,11 +7,11 @@ from typing import Any, Protocol
 from torch import Tensor, nn
 
 from soma.audit._audit import Audit
-from soma.audit._budget import Budget
-from soma.audit._elsewhere import Elsewhere
+from soma.audit._processes._elsewhere import Elsewhere
+from soma.audit._processes._joint_recorder import JointRecorder
 from soma.audit._replaced import mark_replaced
 from soma.audit._scope import ChannelConfig, InsideByNode, channel_config, check_nodes
-from soma.audit._spread import SpreadRecorder
+from soma.audit._step._budget import Budget
 from soma.audit._watch import Watch
 from soma.core import Event, NodeId, NodeStarted, StepFinished
 from soma.engine import Runner
@@ -50,7 +50,7 @@ def audit_graph(
     """Watch a graph while it is trained inside a `with`; `Graph.gradient_audit` says more."""
     check_nodes(inside, [node for node, _ in trainer.filters])
     config = channel_config(channels)
-    recorder = SpreadRecorder(config, Budget(budget))
+    recorder = JointRecorder(config, Budget(budget))
     recorder.outputs.are_told = True
     audit = Audit(recorder, thresholds)
     with ExitStack() as stack:
@@ -70,12 +70,12 @@ def audit_graph(
 
 
 class _Nodes:
-    """Hears what a graph says of its nodes."""
+    """Listens to a graph, and tells the recorder what happens to its nodes."""
 
     def __init__(
         self,
         trainer: Trained,
-        recorder: SpreadRecorder,
+        recorder: JointRecorder,
         watch: Watch,
         elsewhere: Elsewhere,
         stack: ExitStack,
@@ -87,17 +87,17 @@ class _Nodes:
         self._stack = stack
         self._listens = False  # to modules in other processes
         self._spots: dict[NodeId, tuple[nn.Module, int]] = {}
-        self._look()
-        watch.followed.follow(trainer.optimizers)
+        self._watch_new()
+        watch.optimizers.follow(trainer.optimizers)
 
     def happened(self, event: Event) -> None:
-        """Follow whose turn it is, and steps of optimizers that torch's hooks do not know."""
+        """Tell which node starts, and of steps of optimizers that torch's hooks do not know."""
         recorder = self._recorder
         if recorder.is_deaf:
             return
         if isinstance(event, NodeStarted):
             if self._trainer.training and event.node not in self._spots:
-                recorder.guarded(None, self._look)
+                recorder.guarded(None, self._watch_new)
             recorder.guarded(None, recorder.node_started, event.node)
         elif isinstance(event, StepFinished):
             end = recorder.stepped_elsewhere if self._listens else recorder.stepped_unseen
@@ -116,12 +116,14 @@ class _Nodes:
             recorder.guarded(None, recorder.network_output, value, f".{node}")
 
     def forward_begins(self, x: object) -> None:
-        """Know the optimizers that the graph has by now, and what this forward starts from."""
+        """Follow the optimizers that the graph has by now; tell what this forward starts from."""
         if self._recorder.is_deaf:
             return
-        self._watch.followed.follow(self._trainer.optimizers)
+        self._watch.optimizers.follow(self._trainer.optimizers)
         if self._trainer.placement is None:
-            self._recorder.guarded(None, self._recorder.forward_begins, None, self._again, (x,), {})
+            self._recorder.guarded(
+                None, self._recorder.forward_begins, None, self._run_again, (x,), {}
+            )
             return
         # Each process can run its own modules again, and none the whole.
         self._elsewhere.input = x
@@ -136,12 +138,12 @@ class _Nodes:
         """Take gradients that a backward over several processes has left here."""
         self._recorder.guarded(None, self._recorder.gradients_came, parameters)
 
-    def _again(self, x: object) -> dict[str, object]:
+    def _run_again(self, x: object) -> dict[str, object]:
         output, _ = self._trainer.forward(x)
         leaves = self._trainer.runner.topology.wiring().leaves
         return {leaf: output[leaf] if len(leaves) > 1 else output for leaf in leaves}
 
-    def _look(self) -> None:
+    def _watch_new(self) -> None:
         """Watch the modules that have been built since the last look."""
         for node, filter in self._trainer.filters:
             module = filter._live

@@ -6,10 +6,10 @@ from contextlib import ExitStack, contextmanager
 from torch import nn
 
 from soma.audit._audit import Audit
-from soma.audit._budget import Budget
-from soma.audit._recorder import Recorder
 from soma.audit._replaced import mark_replaced
 from soma.audit._scope import ChannelConfig, InsideByNode, channel_config, check_nodes
+from soma.audit._step._budget import Budget
+from soma.audit._step._recorder import Recorder
 from soma.audit._watch import Watch
 from soma.health import Thresholds
 from soma.tracking import Run
@@ -65,8 +65,8 @@ def audit_modules(
         for name, module in named.items():
             watch.add(name, module)
         if optimizer is None:
-            watch.followed.search(recorder.weights)
-        watch.followed.follow(optimizer if isinstance(optimizer, Iterable) else [optimizer])
+            watch.optimizers.search()
+        watch.optimizers.follow(optimizer if isinstance(optimizer, Iterable) else [optimizer])
         try:
             yield audit
         except BaseException:

@@ -53,7 +53,7 @@ class AuditRecord:
         run.attempt(self._open)
 
     def _forget(self) -> None:
-        """Know of nothing in the file."""
+        """Forget what is in the file, as if it were empty."""
         self._units: dict[str, Unit] = {}
         self._written: dict[object, int] = {}  # how much of each list is in the file
         self._steps = 0
@@ -112,7 +112,7 @@ class AuditRecord:
             self._bytes[kind] += size
 
     def _widen(self) -> bool:
-        """Have more steps go together if the file is large; say whether they do."""
+        """Thin the record out further if its file is large; return whether it was."""
         steps, snapshots = self._strides.steps, self._strides.snapshots
         if self._bytes["channels"] > self.most:
             snapshots *= _WIDER

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from torch import nn
 from torch.nn.parameter import is_lazy
 
-from soma.audit._recorder import Recorder
+from soma.audit._parameters._weights import Weights
 from soma.audit._spots import named_modules, unwrapped
-from soma.audit._weights import Weights
+from soma.audit._step._recorder import Recorder
 
 REPLACED = "replaced"
 _MOST = 6  # names that are told

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
-from soma.health._numbers import UnitId
+from soma.health import UnitId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,10 +1,12 @@
-"""`Spot`: one watched place, a node itself or a submodule of it; and how they are found.
+"""`Spot`: a watched module, a node's own or a submodule of it; and which of a node there are.
 
-A spot is the live side of a `Unit`: it knows its module while the audit lasts.
+A spot is the live side of a `Unit`: it holds the module while the audit lasts, and `Unit` is
+what a record keeps of it.
 """
 
 import inspect
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -12,9 +14,9 @@ from torch import nn
 from torch.nn.parallel import DataParallel, DistributedDataParallel
 
 from soma._extras import loaded
-from soma.audit._activations import activation_of, name_of
+from soma.audit._measure._activations import activation_of, name_of
 from soma.audit._scope import AuditScope, ChannelConfig
-from soma.health._numbers import Unit, UnitId
+from soma.health import Unit, UnitId
 
 # Wrappers put these between the names that a user knows.
 _WRAPPED = ("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module")
@@ -23,26 +25,27 @@ _FUSED = (nn.TransformerEncoderLayer, nn.MultiheadAttention)
 
 
 class Spot:
-    """One watched place."""
+    """A watched module, or the place of one that is in another process."""
 
     __slots__ = (
+        "_facts",
         "activation",
-        "at",
+        "calls_without_grad",
         "channel_axis",
         "channels",
         "children",
-        "dark",
         "elsewhere",
         "feeds_output",
         "groups",
         "id",
-        "is_shy",
+        "index",
+        "inner_units",
+        "is_fused_in_eval",
         "module",
         "node",
         "order",
         "parameters",
         "path",
-        "places",
         "shares_output",
         "unit",
         "unobserved",
@@ -55,8 +58,8 @@ class Spot:
         self.path = path
         self.id: UnitId = f"{node}/{path}" if path else node
         self.module: nn.Module | None = module
-        self.at = -1  # among all spots
-        self.order = -1
+        self.index = -1  # in the recorder's list of spots
+        self.order = -1  # of the first call, among all spots; -1: not called yet
         self.activation = activation_of(unwrapped(module))
         self.groups = {} if config is None else config.groups_of(self.id)
         self.children: tuple[UnitId, ...] = ()
@@ -66,10 +69,10 @@ class Spot:
         self.shares_output = False
         self.unobserved: str | None = None
         self.weights_of: UnitId | None = None
-        self.is_shy = False  # its hooks would change how inference runs
+        self.is_fused_in_eval = False  # a hook on it would make inference leave a fused kernel
         self.elsewhere: Unit | None = None  # as it is known in the process where the module is
-        self.places = 0  # in the order of calls, that what is inside it takes there
-        self.dark = 0  # calls of this step with gradients off, that a backward may repeat
+        self.inner_units = 0  # units inside a module elsewhere, which come before it in the order
+        self.calls_without_grad = 0  # in this step; a checkpoint's backward may repeat them
         self.weights: list[int] = []  # indices into the audit's parameters, each once
         self.parameters: tuple[int, int, int] = (0, 0, 0)  # elements, trainable, own trainable
         cls = type(unwrapped(module))
@@ -87,51 +90,35 @@ class Spot:
             feeds_output=False,
             groups=self.groups,
         )
+        self._facts: tuple[object, ...] = ()
 
     def described(self) -> Unit:
         """Return the unit as it is known by now."""
-        elements, trainable, own = self.parameters
-        unit = self.unit
-        facts = (self.order, elements, trainable, own, self.feeds_output, self.children)
-        more = (
+        facts = (
+            self.order,
+            self.parameters,
+            self.feeds_output,
+            self.shares_output,
+            self.children,
             self.channels,
             self.channel_axis,
             self.unobserved,
-            self.shares_output,
             self.weights_of,
         )
-        known = (
-            unit.order,
-            unit.parameters,
-            unit.trainable,
-            unit.own_trainable,
-            unit.feeds_output,
-            unit.children,
-        )
-        if facts != known or more != (
-            unit.channels,
-            unit.channel_axis,
-            unit.unobserved,
-            unit.shares_output,
-            unit.weights_of,
-        ):
-            self.unit = Unit(
-                id=unit.id,
-                node=unit.node,
-                path=unit.path,
-                class_name=unit.class_name,
-                source=unit.source,
+        if facts != self._facts:  # a new `Unit` in each step for each spot would cost more
+            self._facts = facts
+            elements, trainable, own = self.parameters
+            self.unit = replace(
+                self.unit,
                 order=self.order,
                 parameters=elements,
                 trainable=trainable,
                 own_trainable=own,
-                activation=unit.activation,
                 feeds_output=self.feeds_output,
                 shares_output=self.shares_output,
                 children=self.children,
                 channels=self.channels,
                 channel_axis=self.channel_axis,
-                groups=self.groups,
                 unobserved=self.unobserved,
                 weights_of=self.weights_of,
             )
@@ -172,7 +159,9 @@ def spots_in(
             spot.unobserved = "compiled"
     fused = [path for path, module, _ in _named_modules(root) if isinstance(module, _FUSED)]
     for path, spot in found.items():
-        spot.is_shy = any(path == one or path.startswith(one + ".") or not one for one in fused)
+        spot.is_fused_in_eval = any(
+            path == one or path.startswith(one + ".") or not one for one in fused
+        )
         inside = [one for one in found if one != path and (not path or one.startswith(path + "."))]
         spot.children = tuple(
             found[one].id

@@ -27,7 +27,7 @@ class Strides:
         return end if last else end - end % self.snapshots
 
     def notes(self) -> list[str]:
-        """Say what is left out; nothing where nothing is."""
+        """Return what is left out, as notes of the record."""
         said = []
         if self.steps > 1:
             said.append(

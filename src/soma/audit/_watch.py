@@ -2,18 +2,19 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
 
-from soma.audit._activations import name_of
-from soma.audit._hooks import ForwardSeen, InputSeen, RootEnded, RootStarted
-from soma.audit._recorder import Recorder
+from soma.audit._measure._activations import name_of
+from soma.audit._optimizers import FollowedOptimizers
 from soma.audit._scope import Inside, InsideByNode, scope_of
 from soma.audit._spots import Spot, spots_in
-from soma.audit._steppers import Followed
+from soma.audit._step._hooks import Accumulated, ForwardSeen, InputSeen, RootEnded, RootStarted
+from soma.audit._step._recorder import Recorder
 
 
 class Watch:
@@ -24,18 +25,20 @@ class Watch:
         self._inside = inside
         self._stack = stack
         self._armed: dict[str, ExitStack] = {}
-        self._hooked: dict[int, int] = {}  # by module, the spot that its hook speaks for
+        self._hooked: dict[
+            int, int
+        ] = {}  # by id of a module, the index of the spot that its hook has
         self._inputs: set[int] = set()  # activations whose input is looked at
         self._known: tuple[int, list[bool]] | None = None
         self._has_lazy = False
         recorder.attach = self.attach
         recorder.arm = self.arm
-        self.followed = recorder.followed = Followed(recorder, stack)
+        self.optimizers = FollowedOptimizers(recorder, stack)
 
     def add(
         self, node: str, module: nn.Module, own: Inside | None = None, *, is_tapped: bool = False
     ) -> int:
-        """Watch a module and what is in scope inside it; return the number of its own spot.
+        """Watch a module and what is in scope inside it; return the index of its own spot.
 
         Args:
             node: the name that it goes by.
@@ -44,13 +47,12 @@ class Watch:
             is_tapped: somebody else tells of its outputs, so no hook is needed.
         """
         recorder = self._recorder
-        spots = spots_in(node, module, scope_of(self._inside, node, own), recorder.config)
+        spots = spots_in(node, module, scope_of(self._inside, node, own), recorder.channel_config)
         for spot in spots:
-            spot.at = len(recorder.spots)
+            spot.index = len(recorder.spots)
             recorder.spots.append(spot)
         if is_tapped:
-            if spots[0].unobserved is not None:
-                spots[0].unobserved = None
+            spots[0].unobserved = None
         else:
             hook = RootStarted(recorder, node)
             if spots[0].unobserved is None:
@@ -64,10 +66,10 @@ class Watch:
             self._look_at_input(spots[0], self._stack)
         recorder.settler.describe()
         self.attach()
-        return spots[0].at
+        return spots[0].index
 
     def add_elsewhere(self, node: str, module: nn.Module) -> int:
-        """Watch what comes from a module in another process; return the number of its spot.
+        """Watch what comes from a module in another process; return the index of its spot.
 
         Args:
             node: the name that it goes by.
@@ -78,11 +80,11 @@ class Watch:
         parameters = [*module.parameters()]
         trainable = _size(parameters, True)
         spot.parameters = (_size(parameters), trainable, trainable)
-        spot.module, spot.at = None, len(recorder.spots)
+        spot.module, spot.index = None, len(recorder.spots)
         spot.elsewhere = spot.described()
         recorder.spots.append(spot)
         recorder.settler.describe()
-        return spot.at
+        return spot.index
 
     def repeat_alone(self, node: str, module: nn.Module) -> None:
         """Have a module run again by itself, where the whole network cannot be."""
@@ -95,7 +97,7 @@ class Watch:
             self._keep(self._stack, lambda: module.register_forward_hook(ends))
 
     def attach(self) -> None:
-        """Know the parameters of all spots; put hooks on those that are new or ask anew."""
+        """Index the parameters of all spots, and put hooks on those that now ask for a gradient."""
         recorder = self._recorder
         flags = [weight.parameter.requires_grad for weight in recorder.weights.all]
         if self._known == (len(recorder.spots), flags) and not self._has_lazy:
@@ -103,14 +105,14 @@ class Watch:
         self._has_lazy = False
         recorder.read()  # steps that have ended knew other parameters
         for spot in recorder.spots:
-            self._know_weights(spot)
-        recorder.weights.attach(recorder, self._stack)
+            self._index_parameters(spot)
+        recorder.weights.attach(partial(Accumulated, recorder), self._stack)
         flags = [weight.parameter.requires_grad for weight in recorder.weights.all]
         self._known = (len(recorder.spots), flags)
 
     def arm(self, node: str, on: bool) -> None:
-        """Put on, or take off, the hooks that must not be there in inference."""
-        shy = [spot for spot in self._recorder.spots if spot.is_shy and spot.node == node]
+        """Put on, or take off, a node's hooks that would make inference leave a fused kernel."""
+        shy = [spot for spot in self._recorder.spots if spot.is_fused_in_eval and spot.node == node]
         if not shy or on == (node in self._armed):
             return
         if not on:
@@ -125,19 +127,21 @@ class Watch:
     def _hook(self, spot: Spot) -> None:
         if spot.unobserved is not None or spot.module is None:
             return
-        first = self._hooked.setdefault(id(spot.module), spot.at)
-        if first != spot.at:
-            # One hook speaks for a module in several nodes; it asks whose turn it is.
-            self._recorder.shared.setdefault(first, [first]).append(spot.at)
-        elif not (spot.is_shy and spot.path):
+        first = self._hooked.setdefault(id(spot.module), spot.index)
+        if first != spot.index:
+            # A module in several nodes has one hook; the node that runs tells which spot it is.
+            self._recorder.shared.setdefault(first, [first]).append(spot.index)
+        elif not (spot.is_fused_in_eval and spot.path):
             self._install(spot, self._stack)
 
     def _install(self, spot: Spot, stack: ExitStack) -> None:
         module, recorder = spot.module, self._recorder
         if module is None or spot.unobserved is not None:
             return
-        if self._hooked.get(id(module), spot.at) == spot.at:
-            self._keep(stack, lambda: module.register_forward_hook(ForwardSeen(recorder, spot.at)))
+        if self._hooked.get(id(module), spot.index) == spot.index:
+            self._keep(
+                stack, lambda: module.register_forward_hook(ForwardSeen(recorder, spot.index))
+            )
         self._look_at_input(spot, stack)
 
     def _look_at_input(self, spot: Spot, stack: ExitStack) -> None:
@@ -146,7 +150,7 @@ class Watch:
             return
         if isinstance(activation, torch.jit.ScriptModule) or spot.unobserved is not None:
             return
-        if recorder.config is None and name_of(activation) != "softmax":
+        if recorder.channel_config is None and name_of(activation) != "softmax":
             return
         self._inputs.add(id(activation))
         stack.callback(self._inputs.discard, id(activation))
@@ -155,7 +159,7 @@ class Watch:
     def _keep(self, stack: ExitStack, register: Callable[[], Any]) -> None:
         stack.callback(register().remove)
 
-    def _know_weights(self, spot: Spot) -> None:
+    def _index_parameters(self, spot: Spot) -> None:
         if spot.module is None:
             return
         parameters = _distinct(list(spot.module.parameters()))

@@ -26,5 +26,5 @@ def explain(flag: str) -> Explanation:
 
 
 def flags() -> tuple[str, ...]:
-    """Return the names of all flags, worst first."""
+    """Return the names of all flags, in the order of their rules."""
     return tuple(one.flag for one in EXPLANATIONS)

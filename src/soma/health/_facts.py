@@ -11,7 +11,7 @@ from itertools import takewhile
 from statistics import median
 
 from soma.health._family import Family
-from soma.health._numbers import ChannelSnapshot, Measurements, Series, Step, UnitId
+from soma.health._measurements import ChannelSnapshot, Measurements, Series, Step, UnitId
 from soma.health._thresholds import Thresholds
 
 Points = list[tuple[int, float]]  # step and value

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
 
-from soma.health._numbers import Unit, UnitId
+from soma.health._measurements import Unit, UnitId
 
 
 class Family:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from soma.health._numbers import Status, UnitId
+from soma.health._measurements import Status, UnitId
 from soma.health._thresholds import Thresholds
 
 Certainty = Literal["certain", "likely", "possible"]

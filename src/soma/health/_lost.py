@@ -2,7 +2,7 @@
 
 from math import isfinite
 
-from soma.health._numbers import Measurements
+from soma.health._measurements import Measurements
 
 IDLE_STEPS = 5
 

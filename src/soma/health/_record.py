@@ -9,9 +9,9 @@ from typing import Any
 from soma.errors import InvalidMeasurements, InvalidThreshold, NotRecorded
 from soma.files import parse_json, read_json, read_lines
 from soma.health._judge import judge
-from soma.health._numbers import Measurements
-from soma.health._numbers_json import measurements_from_rows
+from soma.health._measurements import Measurements
 from soma.health._report import AuditReport
+from soma.health._rows import measurements_from_rows
 from soma.health._thresholds import Thresholds
 from soma.tracking import RunRecord, numbered
 

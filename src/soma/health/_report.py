@@ -9,7 +9,7 @@ from soma.core import Diagnostic
 from soma.errors import MissingExtra
 from soma.health._finding import FilterReport, Finding, Verdict
 from soma.health._rollup import rollup
-from soma.health._tell import clean, faults, stories, summary
+from soma.health._stories import clean, faults, stories, summary
 
 _MOST = 200  # rows that a notebook shows
 _SHOWN = ("out_grad_norm", "update_ratio", "act_std")

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from soma.draw import printable, shortened
-from soma.health._numbers import Unit
+from soma.health._measurements import Unit
 
 _LONGEST = 50  # characters of a name
 _MOST = 6  # names or channels that a sentence lists before it counts

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from soma.audit import Audit
-from soma.audit._hooks import Inert
+from soma.audit._step._hooks import Inert
 
 
 class Loop:

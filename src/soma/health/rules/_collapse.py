@@ -6,7 +6,7 @@ from soma.health._explanation import Explanation
 from soma.health._facts import Facts, middle
 from soma.health._family import contains
 from soma.health._finding import Finding
-from soma.health._numbers import ChannelSnapshot, Unit, UnitId
+from soma.health._measurements import ChannelSnapshot, Unit, UnitId
 from soma.health._words import named, number, percent
 from soma.health.rules._dead import dead_channels
 

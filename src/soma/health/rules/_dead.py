@@ -7,7 +7,7 @@ from soma.health._explanation import Explanation
 from soma.health._facts import Facts
 from soma.health._family import contains
 from soma.health._finding import Finding
-from soma.health._numbers import ChannelSnapshot, Unit, UnitId
+from soma.health._measurements import ChannelSnapshot, Unit, UnitId
 from soma.health._words import named, number, percent, ranges, several
 
 _NEAR = 0.25  # of how much others vary beside their size, from which on a silent channel is near

@@ -8,7 +8,7 @@ from statistics import median
 from soma.health._explanation import Explanation
 from soma.health._facts import Facts, middle, since
 from soma.health._finding import Finding
-from soma.health._numbers import Unit
+from soma.health._measurements import Unit
 from soma.health._words import named, number, several
 
 _FIRST = 3  # steps that tell where a run began

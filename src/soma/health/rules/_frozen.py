@@ -3,7 +3,7 @@
 from soma.health._explanation import Explanation
 from soma.health._facts import Facts
 from soma.health._finding import Finding
-from soma.health._numbers import Unit, UnitId
+from soma.health._measurements import Unit, UnitId
 from soma.health._words import named, percent, several
 
 _PART_STEPS = 8  # steps before a part of a module, or all of a network, is called still

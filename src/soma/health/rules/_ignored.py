@@ -4,7 +4,7 @@ from soma.health._explanation import Explanation
 from soma.health._facts import Facts
 from soma.health._family import contains
 from soma.health._finding import Finding
-from soma.health._numbers import ChannelSnapshot, Unit, UnitId
+from soma.health._measurements import ChannelSnapshot, Unit, UnitId
 from soma.health._words import named, percent, ranges, several
 from soma.health.rules._dead import quiet_channels
 

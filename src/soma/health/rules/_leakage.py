@@ -3,7 +3,7 @@
 from soma.health._explanation import Explanation
 from soma.health._facts import Facts, middle, pairs, since
 from soma.health._finding import Finding
-from soma.health._numbers import Series, Unit
+from soma.health._measurements import Series, Unit
 from soma.health._words import named, number, ticked
 from soma.health.rules._collapse import reached
 

@@ -6,7 +6,7 @@ from soma.health._explanation import Explanation
 from soma.health._facts import Facts, middle
 from soma.health._family import by_order, contains
 from soma.health._finding import Finding
-from soma.health._numbers import Unit, UnitId
+from soma.health._measurements import Unit, UnitId
 from soma.health._words import named, number
 
 _FIRST = 8  # steps that show whether a learning rate is too high

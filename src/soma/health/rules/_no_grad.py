@@ -4,7 +4,7 @@ from soma.health._explanation import Explanation
 from soma.health._facts import Facts
 from soma.health._family import by_order, contains
 from soma.health._finding import Finding
-from soma.health._numbers import Unit
+from soma.health._measurements import Unit
 from soma.health._words import named, percent, several
 
 _PART_STEPS = 8  # steps before a part of a module without any gradient is told of

@@ -7,7 +7,7 @@ from soma.health._explanation import Explanation
 from soma.health._facts import Facts
 from soma.health._family import contains
 from soma.health._finding import Finding
-from soma.health._numbers import Origin, Unit, UnitId
+from soma.health._measurements import Origin, Unit, UnitId
 from soma.health._words import named, ticked
 
 _HELPS = (

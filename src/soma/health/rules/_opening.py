@@ -4,7 +4,7 @@ from statistics import median
 
 from soma.health._facts import Facts, Points, middle
 from soma.health._family import contains
-from soma.health._numbers import Unit
+from soma.health._measurements import Unit
 from soma.health.rules._collapse import reached
 
 _LET = 1e-2  # times the line, from which on a branch that started at 0 is let to open

@@ -4,7 +4,7 @@ from soma.health._explanation import Explanation
 from soma.health._facts import Facts, middle, since
 from soma.health._family import contains
 from soma.health._finding import Finding
-from soma.health._numbers import Unit, UnitId
+from soma.health._measurements import Unit, UnitId
 from soma.health._words import named, percent
 from soma.health.rules._collapse import reached
 

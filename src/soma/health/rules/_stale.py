@@ -3,7 +3,7 @@
 from soma.health._explanation import Explanation
 from soma.health._facts import Facts
 from soma.health._finding import Finding
-from soma.health._numbers import Unit, UnitId
+from soma.health._measurements import Unit, UnitId
 from soma.health._words import named, several
 
 EXPLANATION = Explanation(

@@ -5,7 +5,7 @@ from soma.health._explanation import Explanation
 from soma.health._facts import Facts
 from soma.health._family import by_order
 from soma.health._finding import Finding
-from soma.health._numbers import Unit
+from soma.health._measurements import Unit
 from soma.health._words import named
 
 _LONGEST = 60  # characters of a reason
