@@ -3,6 +3,8 @@
 import gc
 import tracemalloc
 from itertools import pairwise
+from typing import ClassVar
+from weakref import WeakSet
 
 import pytest
 import torch
@@ -35,6 +37,33 @@ def test_memory_grows_by_a_record_a_step() -> None:
     assert len(audit.measurements.steps) == 200
     assert (sizes[2] - sizes[1]) / 89 < 20_000  # bytes a step, for four units
     assert tensors[2] <= tensors[0]
+
+
+class Saved:
+    """What autograd's graph holds of a forward, as long as somebody holds the graph."""
+
+    alive: ClassVar[WeakSet["Saved"]] = WeakSet()
+
+    def __init__(self, tensor: torch.Tensor) -> None:
+        self.tensor = tensor.detach()
+        self.alive.add(self)
+
+
+@pytest.mark.parametrize(("trains", "kept"), [(False, 2), (True, 65)])
+def test_forwards_without_a_backward_do_not_pile_up(trains: bool, kept: int) -> None:
+    """Whoever evaluates and forgets `no_grad` pays for a few forwards, and not for all."""
+    layers = {"a": nn.Linear(4, 8), "b": nn.Sequential(nn.Linear(8, 8), nn.ReLU())}
+    model = nn.Sequential(*layers.values()).train(trains)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    with torch.autograd.graph.saved_tensors_hooks(Saved, lambda saved: saved.tensor):
+        output = model(X)
+        each = len(Saved.alive)
+        del output
+        assert not Saved.alive
+        with soma.audit_modules(layers, optimizer, inside=True):
+            for _ in range(90):
+                model(X)
+            assert len(Saved.alive) <= each * kept
 
 
 @pytest.mark.parametrize(("cost", "every"), [(0.01, 1), (0.05, 1), (0.2, 4), (1.0, 20)])

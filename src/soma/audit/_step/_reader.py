@@ -82,8 +82,7 @@ class Reader:
     def _read(self, this_pass: Pass, spot: Spot | None, tensor: Tensor, step: StepTrace) -> Reading:
         found = this_pass.known(tensor)
         if found is None:
-            found = Reading(tensor)
-            this_pass.readings[id(tensor)] = found
+            found = this_pass.add(tensor)
             if tensor.requires_grad:
                 handle = tensor.register_hook(self._gradient_hook(found))  # type: ignore[no-untyped-call]
                 if tensor.is_leaf:

@@ -53,9 +53,14 @@ class Recorder(StepLifecycle):
         """Take what a forward of a named module, or of the whole graph, starts from."""
         if node is not None:
             self.node_started(node)
-        # Once an origin is known, nothing will be run again.
-        if self.grad_mode and not self.replays.found and running_backward() == -1:
-            step, _ = self._pass(recomputed=False)
+        if not self.grad_mode or running_backward() != -1:
+            return
+        step, this_pass = self._pass(recomputed=False)
+        in_eval = isinstance(run, nn.Module) and not run.training
+        is_outermost = node is None or not self.replays.is_inside
+        if is_outermost and this_pass.begin_forward(node, in_eval=in_eval):
+            self.replays.forget(step)
+        if not self.replays.found:  # else nothing will be run again
             self.replays.begin(step, node, run, args, named)
 
     def node_started(self, node: str) -> None:

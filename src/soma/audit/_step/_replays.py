@@ -58,6 +58,11 @@ class Replays:
         self._held: list[KeptForward] = []  # those whose large gradients are kept
         self._ticks = 0  # beginnings and ends of forwards in this step
 
+    @property
+    def is_inside(self) -> bool:
+        """Whether a forward that is kept has begun and not ended."""
+        return bool(self._open)
+
     def begin(
         self,
         step: StepTrace,

@@ -5,6 +5,7 @@ step), a `Call` for each call of a spot in it, and a `Reading` for each tensor t
 None of them keeps a tensor of the user's alive.
 """
 
+from collections import deque
 from typing import Any
 from weakref import ref
 
@@ -15,6 +16,8 @@ from soma.audit._measure._channels import ChannelOutput
 from soma.audit._measure._spectrum import Spectrum
 from soma.audit._origin._kept_forward import KeptForward
 from soma.audit._parameters._weight import ParameterNorms
+
+_MOST_FORWARDS = 64  # of each root, whose graphs are kept for a backward that may come
 
 
 class Reading:
@@ -61,6 +64,9 @@ class Pass:
     """A forward and its backward."""
 
     __slots__ = (
+        "_called",
+        "_in_eval",
+        "_on_graph",
         "calls",
         "handles",
         "has_backward",
@@ -80,6 +86,35 @@ class Pass:
         self.roots: list[tuple[int, list[Reading]]] = []  # calls of what was given by name
         self.handles: list[Any] = []  # of hooks on tensors that outlive the step
         self.has_backward = False
+        self._called: set[str | None] = set()  # the roots
+        self._in_eval = True  # all of those were
+        # By forward of a root: those that hold on to its graph, and so to its activations.
+        self._on_graph: deque[list[Reading]] = deque([[]])
+
+    def begin_forward(self, root: str | None, *, in_eval: bool) -> bool:
+        """Take note that a root is called, and return whether all before it were evaluations.
+
+        Nobody says that no backward will follow a forward. Where all is in eval it is taken for
+        granted once a root is called again, and else of the oldest forwards when there are many.
+        """
+        is_again = root in self._called
+        self._called.add(root)
+        self._in_eval = self._in_eval and in_eval
+        were_evaluations = is_again and self._in_eval
+        if were_evaluations:
+            self.forget_graph()
+            self.roots.clear()
+        elif len(self._on_graph) > _MOST_FORWARDS * len(self._called):
+            _leave_graph(self._on_graph.popleft())
+        self._on_graph.append([])
+        return were_evaluations
+
+    def add(self, tensor: Tensor) -> Reading:
+        """Begin a reading of a tensor."""
+        reading = Reading(tensor)
+        self.readings[id(tensor)] = reading
+        self._on_graph[-1].append(reading)
+        return reading
 
     def known(self, tensor: Tensor) -> Reading | None:
         """Return the reading of this very tensor, if nobody has written to it since."""
@@ -90,11 +125,9 @@ class Pass:
 
     def forget_graph(self) -> None:
         """Let go of all that belongs to autograd's graph of this pass."""
-        for reading in self.readings.values():
-            reading.node = None
-        for root in self.roots:
-            for reading in root[1]:
-                reading.node = None
+        for readings in self._on_graph:
+            _leave_graph(readings)
+        self._on_graph = deque([[]])
         self.readings.clear()
         self.open_rows.clear()
 
@@ -161,6 +194,11 @@ class StepTrace:
         around = self.outer.get(backward)
         inside = any(outer == backward and one in self.reached for one, outer in self.outer.items())
         return inside or (around is not None and around in self.reached)
+
+
+def _leave_graph(readings: list[Reading]) -> None:
+    for one in readings:
+        one.node = None
 
 
 def version_of(tensor: Tensor) -> int:
