@@ -213,12 +213,13 @@ class ModuleKey:
         state = self.filter._frozen_state()
         if state is None:
             raise Unkeyed("its weights may change at any time; `g.freeze()` makes them known")
-        if state.is_hooked():
-            raise Unkeyed("a hook on its module waits to be called; remove it to have answers kept")
         try:
-            return state.digest(), self.kind
+            digest = state.digest()
         except Undigestible as refusal:
             raise Unkeyed(f"its weights have no digest: {refusal}") from refusal
+        if digest is None:
+            raise Unkeyed("a hook on its module waits to be called; remove it to have answers kept")
+        return digest, self.kind
 
 
 class Copying:

@@ -36,18 +36,18 @@ class ModuleState(Mapping[str, str]):
             self._encoded = encoded_weights(self._twin)
         return self._encoded
 
-    def digest(self) -> str:
-        """Return one digest for weights and settings, computed once while they do not change."""
-        self._now()
+    def digest(self) -> str | None:
+        """Return one digest for weights and settings, computed once while they do not change.
+
+        None: somebody's hook waits for calls of the module, and may change its answers.
+        """
+        if self._now().is_hooked():
+            return None
         if self._digest is None:
             # Buffers that a state_dict leaves out change what the module answers, too.
             weights = {**self._twin.state_dict(), **dict(self._twin.named_buffers())}
             self._digest = digest((weights, self._settings))
         return self._digest
-
-    def is_hooked(self) -> bool:
-        """Whether somebody's hook waits for calls of the module, and may change its answer."""
-        return self._now().is_hooked()
 
     def _now(self) -> Look:
         """Look at the twin, and forget what is known of weights and settings that have changed."""
