@@ -5,13 +5,15 @@ a temperature or the mode of a dropout, only the module itself tells.
 """
 
 from itertools import chain
-from operator import is_
+from operator import attrgetter, is_, methodcaller
 
 from torch import Tensor, nn
 
 from soma.training._twin import place_of
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
+
+_VALUES, _VERSION = methodcaller("values"), attrgetter("_version")
 
 Settings = tuple[tuple[str, tuple[tuple[str, object], ...]], ...]
 
@@ -30,13 +32,24 @@ def settings(module: nn.Module) -> Settings:
 class Look:
     """A module at one moment: tells at little cost whether all about it is the same object yet."""
 
-    __slots__ = ("_objects", "_parts", "_tensors", "_traces")
+    __slots__ = ("_hooks", "_objects", "_placed", "_places", "_spaces", "_tensors", "_versions")
 
     def __init__(self, module: nn.Module) -> None:
-        self._parts = [*module.modules()]
+        parts = [*module.modules()]
+        # Where one of these is exchanged for another one, the first of its part tells.
+        self._spaces = [
+            space
+            for part in parts
+            for space in (vars(part), part._parameters, part._buffers, part._modules)
+        ]
+        self._hooks = [
+            hooks for part in parts for hooks in (part._forward_pre_hooks, part._forward_hooks)
+        ]
         self._tensors = [*module.parameters(), *module.buffers()]
+        self._placed = [one for one in self._tensors if place_of(one)]
         self._objects = self._seen()
-        self._traces = [*map(_trace, self._tensors)]
+        self._versions = [*map(_VERSION, self._tensors)]
+        self._places = [*map(Tensor.data_ptr, self._placed)]
 
     def holds(self) -> bool:
         """Whether no attribute, weight or part was exchanged, and no weight written to."""
@@ -44,34 +57,20 @@ class Look:
         return (
             len(objects) == len(self._objects)
             and all(map(is_, objects, self._objects))
-            and [*map(_trace, self._tensors)] == self._traces
+            and [*map(_VERSION, self._tensors)] == self._versions
+            and [*map(Tensor.data_ptr, self._placed)] == self._places
         )
 
     def is_hooked(self) -> bool:
         """Whether a hook of somebody else than torch waits for calls of the module or a part."""
-        return any(
+        return any(self._hooks) and any(
             not (getattr(hook, "__module__", "") or type(hook).__module__).startswith("torch.")
-            for part in self._parts
-            if part._forward_hooks or part._forward_pre_hooks
-            for hook in (*part._forward_hooks.values(), *part._forward_pre_hooks.values())
+            for hooks in self._hooks
+            for hook in hooks.values()
         )
 
     def _seen(self) -> list[object]:
-        return [
-            *chain.from_iterable(
-                chain(
-                    vars(part).values(),
-                    part._parameters.values(),
-                    part._buffers.values(),
-                    part._modules.values(),
-                )
-                for part in self._parts
-            )
-        ]
-
-
-def _trace(tensor: Tensor) -> tuple[int, int]:
-    return tensor._version, place_of(tensor)
+        return [*chain.from_iterable(map(_VALUES, self._spaces))]
 
 
 def _is_plain(value: object) -> bool:
